@@ -1,0 +1,109 @@
+"""The cache: everything that can be made again, each thing under the digest of what it was made from.
+
+    linux.git/             every imported tree and applied series, as commits
+    downloads/             verified tarballs and packages
+    work/<name>/           git work trees, and the build directories beside them
+    kernels/<digest>/      finished kernels
+    initramfs/<digest>     finished initial root file systems
+    records/<kind>/<key>   small JSON values: which commit a tree spec became, how a series applied
+
+A thing that is there is complete: it is made under another name and renamed."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import filelock
+import msgspec
+
+from harness.errors import UserError
+from harness.model import from_json, to_json
+
+T = TypeVar("T")
+
+
+def digest_of(*parts: str | bytes) -> str:
+    """sha256 over the parts, each with its length, so that no two lists of parts run together."""
+    whole = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        whole.update(len(data).to_bytes(8, "big") + data)
+    return whole.hexdigest()
+
+
+def file_digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+class Cache:
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+
+    def directory(self, name: str) -> Path:
+        path = self.root / name
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Own the cache for the length of the block. The system frees the lock of a process that is gone, however it went.
+
+        Raises UserError if another process has it."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        owner = self.root / "owner"
+        lock = filelock.FileLock(self.root / "lock")
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            who = owner.read_text().strip() if owner.exists() else "unknown"
+            raise UserError(
+                f"another run (process {who}) is using the cache {self.root}",
+                hint="wait for it to end, or give this run a cache of its own: --cache DIR",
+            ) from None
+        try:
+            owner.write_text(f"{os.getpid()}\n")
+            yield
+        finally:
+            lock.release()
+
+    @contextlib.contextmanager
+    def scratch(self) -> Iterator[Path]:
+        """A folder on the cache's file system, gone after the block."""
+        path = Path(tempfile.mkdtemp(dir=self.directory("scratch")))
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def publish(self, path: Path) -> Iterator[Path]:
+        """A folder to fill, which becomes `path` when the block ends well and vanishes when it does not."""
+        with self.scratch() as parent:
+            draft = parent / path.name
+            draft.mkdir()
+            yield draft
+            if path.exists():
+                shutil.rmtree(path)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft.rename(path)
+
+    def read_record(self, kind: str, key: str, type: type[T]) -> T | None:
+        """The value recorded under `key`, or None if there is none or an older harness wrote it in another shape."""
+        try:
+            return from_json((self.root / "records" / kind / key).read_bytes(), type)
+        except (FileNotFoundError, msgspec.DecodeError):
+            return None
+
+    def write_record(self, kind: str, key: str, value: object) -> None:
+        path = self.directory(f"records/{kind}") / key
+        draft = path.with_suffix(f".{os.getpid()}")
+        draft.write_bytes(to_json(value))
+        draft.rename(path)

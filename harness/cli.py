@@ -1,0 +1,324 @@
+"""The command line: parses, calls one function, prints. No logic."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import IO, Any, TypeVar
+
+import click
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from harness import __version__, arch, doctor, paths, pipeline, series, tree
+from harness.cache import Cache
+from harness.errors import HarnessError
+from harness.logs import ktap, splat
+from harness.model import CaseResult, to_json
+from harness.progress import Progress
+from harness.results import asjson, junit, read_run, text
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_out = Console(highlight=False, soft_wrap=True)
+_err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def main() -> None:
+    """Run a command and end with its exit code. SIGTERM and SIGHUP end it as Ctrl-C does: partial results are kept."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        code = cli.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        code = 130
+    except KeyboardInterrupt:
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except HarnessError as error:
+        _err.print(f"[red]error:[/red] {escape(error.message)}")
+        if error.hint:
+            _err.print(f"[yellow]hint:[/yellow] {escape(error.hint)}")
+        code = error.exit_code
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 0
+    sys.exit(code or 0)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="harness")
+@click.option("-v", "--verbose", is_flag=True, help="Print every command that is run.")
+def cli(verbose: bool) -> None:
+    """Apply a kernel series, build, boot and test it, and tell the truth about it.
+
+    \b
+    harness run                                    the bundled series on x86_64 and arm64
+    harness run --series none --arch arm64         the tree as it is
+    harness run --suite 'ftracetest:dynevent/*'    some cases of one suite
+    """
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(message)s", stream=sys.stderr)
+
+
+def _cache(function: F) -> F:
+    return click.option(
+        "--cache",
+        type=click.Path(file_okay=False, path_type=Path),
+        envvar="HARNESS_CACHE",
+        default=paths.default_cache(),
+        help="Where trees, kernels and downloads are kept.",
+    )(function)
+
+
+def _job(function: F) -> F:
+    """The options that say what is built."""
+    options = (
+        click.option(
+            "--series",
+            "series_spec",
+            default="fprobe-on-fgraph",
+            show_default=True,
+            metavar="NAME|DIR|none",
+            help="Patches to apply.",
+        ),
+        click.option(
+            "--tree",
+            "tree_spec",
+            metavar="SPEC",
+            help="debian:PACKAGE[=VERSION], kernel.org:VERSION, tarball:PATH|URL or git:PATH#REF.",
+        ),
+        click.option("--arch", "archs", multiple=True, metavar="A", help="Architecture; repeatable. Default: x86_64 and arm64."),
+        click.option(
+            "--config",
+            "fragments",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            help="Another configuration fragment; repeatable.",
+        ),
+        click.option(
+            "--points",
+            default="last",
+            show_default=True,
+            metavar="P[,P]",
+            help="base (before the series), last (all of it), or both.",
+        ),
+        click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="For make -j. Default: the number of cores."),
+        click.option("--toolchain", default="gcc", show_default=True, help="Compiler."),
+        click.option(
+            "--accel", type=click.Choice(["auto", "kvm", "tcg"]), default="auto", show_default=True, help="QEMU's accelerator."
+        ),
+        click.option(
+            "--out",
+            type=click.Path(file_okay=False, path_type=Path),
+            default=Path("runs"),
+            show_default=True,
+            help="Where run directories go.",
+        ),
+        click.option("--install", is_flag=True, help="Install missing tools with apt first."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return _cache(function)
+
+
+@cli.command()
+@_job
+@click.option(
+    "--suite", "suite_specs", multiple=True, metavar="S[:GLOB]", help="Suite, or some of its cases; repeatable. Default: all."
+)
+def run(suite_specs: tuple[str, ...], cache: Path, out: Path, install: bool, **job: Any) -> int:
+    """Build, boot and test.
+
+    \b
+    harness run --arch arm64 --suite 'ftracetest:dynevent/*fprobe*' --points base,last
+    """
+    selections = pipeline.parse_suites(suite_specs)
+    request = pipeline.request(selections=selections, arguments=_arguments(), **job)
+    doctor.check(request.archs, install)
+    with Progress(_err) as progress:
+        report = pipeline.run(request, Cache(cache), out, progress)
+    text.summary(report, _out)
+    _out.print(f"\n{escape(str(report.directory))}\n{text.closing_line(report)}")
+    assert report.finished is not None
+    return report.finished.exit_code
+
+
+@cli.command()
+@_job
+def build(cache: Path, out: Path, install: bool, **job: Any) -> int:
+    """Build the kernels, say where they are, and stop.
+
+    \b
+    harness build --arch x86_64 --series none
+    """
+    request = pipeline.request(selections=(), arguments=_arguments(), **job)
+    doctor.check(request.archs, install)
+    with Progress(_err) as progress:
+        report = pipeline.run(request, Cache(cache), out, progress)
+    text.summary(report, _out)
+    for job_report in report.jobs.values():
+        if digest := job_report.properties.get("kernel"):
+            _out.print(f"{job_report.arch}/{job_report.point}: {cache / 'kernels' / digest}")
+    assert report.finished is not None
+    return report.finished.exit_code
+
+
+def _arguments() -> tuple[str, ...]:
+    """The words after the command's name."""
+    return tuple(word for word in sys.argv[2:] if word != "--install")
+
+
+@cli.command("doctor")
+@click.option("--arch", "archs", multiple=True, metavar="A", help="Architecture; repeatable. Default: all.")
+@click.option("--install", is_flag=True, help="Install with apt what is missing.")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+def doctor_command(archs: tuple[str, ...], install: bool, as_json: bool) -> int:
+    """What is missing on this machine, and the exact command that installs it."""
+    wanted = [arch.load(name) for name in archs or arch.names()]
+    findings = doctor.examine(wanted)
+    if install:
+        doctor.install(findings)
+        findings = doctor.examine(wanted)
+    if as_json:
+        report = {
+            "needs": [
+                {"name": one.need.name, "purpose": one.need.purpose, "found": one.found, "optional": one.need.optional}
+                for one in findings
+            ],
+            "install": doctor.install_command(findings),
+        }
+        click.echo(msgspec.json.format(to_json(report)).decode())
+    else:
+        for one in findings:
+            mark = (
+                "[green]found[/green]  "
+                if one.found
+                else "[yellow]optional[/yellow]"
+                if one.need.optional
+                else "[red]missing[/red]"
+            )
+            _out.print(f"{mark} {one.need.name} [dim]({one.need.purpose})[/dim]")
+        if command := doctor.install_command(findings):
+            _out.print(f"\n{command}")
+    return 3 if doctor.missing(findings) else 0
+
+
+@cli.group("series")
+def series_group() -> None:
+    """What a series holds, and whether it applies."""
+
+
+@series_group.command("list")
+def series_list() -> None:
+    """The bundled series."""
+    for name in series.bundled():
+        found = series.load(name)
+        _out.print(f"{name}: {len(found.patches)} patches, tested on {', '.join(found.tested_on) or 'nothing'}")
+
+
+@series_group.command("show")
+@click.argument("spec")
+def series_show(spec: str) -> None:
+    """The patches of a series, in order."""
+    found = series.load(spec)
+    _out.print(escape(found.description.strip()))
+    for patch in found.patches:
+        _out.print(escape(f"  {patch.name}  {patch.subject}  ({len(patch.files)} files)"))
+
+
+@series_group.command("check")
+@click.argument("spec", default="fprobe-on-fgraph")
+@click.option("--tree", "tree_spec", metavar="SPEC", help="As for `harness run`.")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@_cache
+def series_check(spec: str, tree_spec: str | None, as_json: bool, cache: Path) -> int:
+    """Does it apply to this tree? Patch by patch."""
+    found = series.load(spec)
+    where = Cache(cache)
+    with where.lock():
+        source = tree.resolve(tree_spec or tree.default_spec(found.tested_on), where)
+        applied = series.apply(found, source, where)
+    if as_json:
+        click.echo(to_json(applied.results).decode())
+    else:
+        table = Table(box=None, pad_edge=False)
+        for patch in applied.results:
+            table.add_row(patch.state.value, patch.patch, escape(patch.detail))
+        _out.print(table)
+    return 0 if applied.complete else 1
+
+
+@cli.command()
+@click.argument("directory", type=click.Path(path_type=Path), default=Path("runs/latest"))
+@click.option("--format", "form", type=click.Choice(["text", "junit", "json"]), default="text", show_default=True)
+def report(directory: Path, form: str) -> int:
+    """Render a run again from its journal. Ends as the run did.
+
+    \b
+    harness report runs/latest --format junit > junit.xml
+    """
+    found = read_run(directory)
+    if form == "text":
+        text.summary(found, _out)
+        _out.print(text.closing_line(found))
+    else:
+        click.echo(junit.render(found) if form == "junit" else asjson.run_json(found))
+    return found.finished.exit_code if found.finished else 1
+
+
+@cli.command("ktap")
+@click.argument("file", type=click.File("rb"), default="-")
+@click.option("--format", "form", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True)
+def ktap_command(file: IO[bytes], form: str) -> int:
+    """Any KTAP or TAP log, from a file or stdin. Exit code 1 if a case is red, or if there is none.
+
+    \b
+    dmesg | harness ktap --format json
+    """
+    cases = ktap.parse(file)
+    if form == "json":
+        click.echo(to_json({"cases": cases, "summary": ktap.summary(cases)}).decode())
+    elif form == "junit":
+        click.echo(
+            junit.render_cases("ktap", [CaseResult("ktap", one.name, one.outcome, diagnostic=one.diagnostic) for one in cases])
+        )
+    else:
+        for one in cases:
+            colour = "green" if one.outcome.green else "red"
+            why = f"  [dim]{escape(one.diagnostic.splitlines()[0])}[/dim]" if one.diagnostic else ""
+            _out.print(f"[{colour}]{one.outcome.value}[/{colour}] {escape(one.name)}{why}")
+        _out.print(", ".join(f"{count} {outcome}" for outcome, count in ktap.summary(cases).items()) or "no KTAP found")
+    return 0 if cases and all(one.outcome.green for one in cases) else 1
+
+
+@cli.command()
+@click.argument("file", type=click.File("rb"), default="-")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def scan(file: IO[bytes], form: str) -> int:
+    """Kernel splats in any log, from a file or stdin. Exit code 1 if there is one.
+
+    \b
+    harness scan --format json console.log
+    """
+    found = splat.scan(file)
+    if form == "json":
+        click.echo(asjson.splats_json(found))
+    else:
+        for one in found:
+            _out.print(
+                f"[red]{one.kind}[/red] line {one.line}: {escape(one.title)}"
+                + (f" [dim]in {escape(one.function)}[/dim]" if one.function else "")
+            )
+    return 1 if found else 0

@@ -1,0 +1,131 @@
+"""What a job needs on this machine, what of it is missing, and what installs it."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from harness import process
+from harness.arch import Arch
+from harness.errors import CommandFailed, InfrastructureError
+
+
+class Need(Struct, frozen=True):
+    """A program or a header, what it is for, and the packages that bring it."""
+
+    name: str
+    purpose: str
+    debian: str
+    fedora: str
+    header: str = ""
+    """Below /usr/include; the need is met by the file instead of by a program."""
+    optional: bool = False
+
+
+class Finding(Struct, frozen=True):
+    need: Need
+    found: bool
+
+
+_COMMON = (
+    Need("git", "trees and series", "git", "git-core"),
+    Need("tar", "selftests of the tree", "tar", "tar"),
+    Need("make", "kbuild", "make", "make"),
+    Need("gcc", "the kernel's host tools", "gcc", "gcc"),
+    Need("libc headers", "the kernel's host tools", "libc6-dev", "glibc-devel", header="stdio.h"),
+    Need("flex", "Kconfig", "flex", "flex"),
+    Need("bison", "Kconfig", "bison", "bison"),
+    Need("bc", "kbuild", "bc", "bc"),
+    Need("perl", "kbuild", "perl", "perl-interpreter"),
+    Need("python3", "kbuild", "python3", "python3"),
+    Need("libelf headers", "objtool, resolve_btfids", "libelf-dev", "elfutils-libelf-devel", header="gelf.h"),
+    Need("pahole", "BTF", "dwarves", "dwarves"),
+    Need("xz", "source tarballs", "xz-utils", "xz"),
+    Need("depmod", "modules of the guest", "kmod", "kmod"),
+    Need("nice", "builds give way to guests", "coreutils", "coreutils"),
+    Need("ccache", "builds of what was built before", "ccache", "ccache", optional=True),
+)
+
+_EXTRA = {
+    "lz4": Need("lz4", "compressed kernel image", "lz4", "lz4"),
+    "openssl": Need("openssl headers", "module signing", "libssl-dev", "openssl-devel", header="openssl/ssl.h"),
+}
+"""What an architecture may name in its TOML, under kernel.tools."""
+
+
+def needs(archs: Iterable[Arch]) -> list[Need]:
+    """Everything that jobs for these architectures need, each once."""
+    found = {need.name: need for need in _COMMON}
+    for arch in archs:
+        for tool in arch.kernel.tools:
+            found[tool] = _EXTRA.get(tool) or Need(tool, f"kernel image of {arch.name}", tool, tool)
+        compiler = f"{arch.cross_compile}gcc"
+        package = "gcc" if arch.native else arch.debian.gcc
+        found.setdefault(compiler, Need(compiler, f"kernels of {arch.name}", package, arch.fedora.gcc))
+        qemu = Need(arch.guest.program, f"guests of {arch.name}", arch.debian.qemu, arch.fedora.qemu)
+        found.setdefault(qemu.name, qemu)
+    return list(found.values())
+
+
+def examine(archs: Iterable[Arch], root: Path = Path("/")) -> list[Finding]:
+    return [Finding(need, _is_there(need, root)) for need in needs(archs)]
+
+
+def missing(findings: Iterable[Finding]) -> list[Need]:
+    """Those that a job cannot do without."""
+    return [finding.need for finding in findings if not finding.found and not finding.need.optional]
+
+
+def install_command(findings: Iterable[Finding]) -> str:
+    """The line that installs all that is missing, optional things included; empty if nothing is."""
+    lacking = [finding.need for finding in findings if not finding.found]
+    if not lacking:
+        return ""
+    if process.which("apt-get") or not process.which("dnf"):
+        return " ".join(_apt(sorted({need.debian for need in lacking})))
+    return f"sudo dnf install {' '.join(sorted({need.fedora for need in lacking}))}"
+
+
+def install(findings: Sequence[Finding]) -> None:
+    """Install with apt what is missing. Raises InfrastructureError where that cannot be done."""
+    packages = sorted({finding.need.debian for finding in findings if not finding.found})
+    if not packages:
+        return
+    if process.which("apt-get") is None:
+        raise InfrastructureError("only apt can install for you", hint=install_command(findings))
+    command = _apt(packages)
+    environment = {"DEBIAN_FRONTEND": "noninteractive"}
+    try:
+        process.run([*command[: command.index("apt-get")], "apt-get", "update"], env=environment)
+        process.run(command, env=environment)
+    except CommandFailed as error:
+        raise InfrastructureError("apt-get could not install what is missing", hint=error.hint) from error
+
+
+def check(archs: Iterable[Arch], install_missing: bool) -> None:
+    """Raises InfrastructureError, with the command that helps, if something is missing."""
+    archs = list(archs)
+    findings = examine(archs)
+    if install_missing and not all(finding.found for finding in findings):
+        install(findings)
+        findings = examine(archs)
+    lacking = missing(findings)
+    if lacking:
+        names = ", ".join(f"{need.name} ({need.purpose})" for need in lacking)
+        raise InfrastructureError(f"missing: {names}", hint=f"{install_command(findings)}\nor let the harness do it: --install")
+
+
+def _apt(packages: Sequence[str]) -> list[str]:
+    sudo = [] if os.geteuid() == 0 else ["sudo"]
+    return [*sudo, "apt-get", "install", "--yes", "--no-install-recommends", *packages]
+
+
+def _is_there(need: Need, root: Path) -> bool:
+    if not need.header:
+        return process.which(need.name) is not None
+    include = root / "usr" / "include"
+    return (include / need.header).exists() or (include / f"{platform.machine()}-linux-gnu" / need.header).exists()

@@ -1,0 +1,17 @@
+"""A guest: what it is made of, the QEMU that runs it, and the two serial lines to it."""
+
+from harness.guest.guest import CommandResult, Guest, GuestGone, GuestLost, GuestTimeout
+from harness.guest.initramfs import build_initramfs
+from harness.guest.qemu import Accelerator, Boot, accelerator_for
+
+__all__ = [
+    "Accelerator",
+    "Boot",
+    "CommandResult",
+    "Guest",
+    "GuestGone",
+    "GuestLost",
+    "GuestTimeout",
+    "accelerator_for",
+    "build_initramfs",
+]

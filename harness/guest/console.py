@@ -1,0 +1,122 @@
+"""The kernel's console: every byte to a file as it came, every line to whoever listens."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+from pexpect import fdpexpect
+
+from harness.logs import lines
+from harness.logs.splat import Scanner, Splat
+
+_CHUNK = 1 << 16
+_LONGEST_LINE = 1 << 14
+"""Bytes after which a line without an end is taken as one, so that memory stays bounded whatever a guest sends."""
+_REMEMBERED_LINES = 60
+
+
+class Console:
+    """Reads until the other end closes, in a thread of its own: QEMU never waits for us, the kernel never for QEMU."""
+
+    def __init__(self, end: socket.socket, path: Path) -> None:
+        self.path = path
+        self.closed = threading.Event()
+        self.last_heard = time.monotonic()
+        self._end = end
+        self._file = path.open("ab")
+        self._reader = fdpexpect.fdspawn(end.fileno(), maxread=_CHUNK)
+        self._changed = threading.Condition()
+        self._fences: dict[str, int] = {}
+        self._scanner = Scanner()
+        self._splats: list[Splat] = []
+        self._tail: deque[str] = deque(maxlen=_REMEMBERED_LINES)
+        self._offset = self._file.tell()
+        self._thread = threading.Thread(target=self._pump, name="console", daemon=True)
+        self._thread.start()
+
+    @property
+    def offset(self) -> int:
+        """Bytes of the file that have been seen as whole lines."""
+        return self._offset
+
+    @property
+    def fatal(self) -> bool:
+        """The kernel said that it is not going to run on."""
+        with self._changed:
+            return any(splat.fatal for splat in [*self._splats, *self._scanner.open])
+
+    def take_splats(self) -> list[Splat]:
+        """Those since the last call. One that is still being printed counts as ended: what follows it is news."""
+        with self._changed:
+            taken, self._splats = [*self._splats, *self._scanner.finish()], []
+            return taken
+
+    def tail(self) -> str:
+        """The last lines."""
+        with self._changed:
+            return "\n".join(self._tail)
+
+    def wait_for_fence(self, fence: str, seconds: float) -> bool:
+        """Wait until a line holds `fence`, a text that the agent wrote to the kernel's log. False if none came."""
+        with self._changed:
+            self._changed.wait_for(lambda: fence in self._fences or self.closed.is_set(), timeout=seconds)
+            return self._fences.pop(fence, None) is not None
+
+    def read(self, start: int, end: int | None = None) -> Iterator[str]:
+        """The file's lines between two offsets, cleaned."""
+        with self.path.open("rb") as file:
+            file.seek(start)
+            position = start
+            for raw in file:
+                position += len(raw)
+                if end is not None and position > end:
+                    return
+                yield lines.clean(raw)
+
+    def sysrq(self, key: str) -> None:
+        """The character after a serial break."""
+        self._end.sendall(key.encode())
+
+    def close(self) -> None:
+        """Wait for the end of the stream. QEMU must be gone."""
+        self._thread.join(timeout=10)
+        self._file.close()
+
+    def _pump(self) -> None:
+        partial = b""
+        try:
+            while True:
+                try:
+                    data = self._reader.read_nonblocking(_CHUNK, timeout=None)
+                except (pexpect.EOF, OSError):
+                    break
+                self._file.write(data)
+                self._file.flush()
+                self.last_heard = time.monotonic()
+                *whole, partial = (partial + data).split(b"\n")
+                self._take([*whole, partial] if len(partial) > _LONGEST_LINE else whole)
+                if len(partial) > _LONGEST_LINE:
+                    partial = b""
+        finally:
+            self._take([partial] if partial else [])
+            with self._changed:
+                self._splats += self._scanner.finish()
+                self.closed.set()
+                self._changed.notify_all()
+
+    def _take(self, raw_lines: list[bytes]) -> None:
+        with self._changed:
+            for raw in raw_lines:
+                line = lines.clean(raw)
+                self._offset += len(raw) + 1
+                self._tail.append(line)
+                self._splats += self._scanner.feed(line)
+                if "harness: " in line:
+                    self._fences[line[line.index("harness: ") :].rsplit(" ", 1)[0]] = self._offset
+            self._changed.notify_all()

@@ -1,0 +1,141 @@
+"""A booted guest: runs commands over its command channel, and knows what its console said meanwhile."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import re
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pexpect
+from msgspec import Struct
+from pexpect import fdpexpect
+
+from harness.arch import Arch
+from harness.guest import qemu
+from harness.guest.console import Console
+from harness.guest.qemu import Accelerator, Boot
+
+BOOT_SECONDS = 60
+"""Deadline for reaching the agent, before the accelerator's patience."""
+
+_POLL_SECONDS = 0.5
+_FENCE_SECONDS = 10.0
+_LAST_WORDS_SECONDS = 3.0
+"""How long a guest that panicked, or that was asked for its backtraces, is listened to."""
+
+
+class GuestGone(Exception):
+    """The guest can take no more commands. `console` is the last of what it said."""
+
+    def __init__(self, message: str, console: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.console = console
+
+
+class GuestLost(GuestGone):
+    """It died or stopped answering."""
+
+
+class GuestTimeout(GuestGone):
+    """It did not answer before the deadline."""
+
+
+class CommandResult(Struct, frozen=True):
+    status: int
+    output: str
+    seconds: float
+    console: tuple[int, int]
+    """Offsets of console.log between which the command ran."""
+
+
+class Guest:
+    """Made by `booted`."""
+
+    def __init__(self, machine: qemu.Qemu, console: Console, accelerator: Accelerator) -> None:
+        self.console = console
+        self.accelerator = accelerator
+        self.boot_seconds = 0.0
+        self.booted_at = 0
+        """Offset of console.log at which the agent was reached."""
+        self._machine = machine
+        self._channel = fdpexpect.fdspawn(machine.channel.fileno(), maxread=1 << 16)
+
+    def wait_for_agent(self) -> None:
+        """Raises GuestGone if the kernel dies or the deadline passes first."""
+        start = time.monotonic()
+        self._expect(r"harness agent ready\r?\n", start + BOOT_SECONDS * self.accelerator.patience)
+        self.boot_seconds = time.monotonic() - start
+        self.run("true", "boot-end", 10)
+        self.booted_at = self.console.offset
+
+    def run(self, script: str, label: str, seconds: float) -> CommandResult:
+        """Run a shell script; `seconds` is its deadline before the accelerator's patience. Its stderr is folded in.
+
+        Raises GuestTimeout, after asking the kernel what it is doing, and GuestLost if no exit status comes back."""
+        label = re.sub(r"\s", "_", label)
+        left, right = secrets.token_hex(6), secrets.token_hex(6)
+        marker = left + right
+        start, offset = time.monotonic(), self.console.offset
+        deadline = start + seconds * self.accelerator.patience
+        encoded = base64.b64encode(script.encode()).decode()
+        try:
+            self._channel.send(f"{left} {right} {label} {encoded}\n")
+            self._expect(rf"\n{marker} begin\r?\n", deadline)
+            self._expect(rf"\n{marker} end (\d+)\r?\n", deadline)
+        except OSError as error:
+            raise GuestLost(f"the command channel is closed: {error}", self.console.tail()) from error
+        output, status = self._channel.before, int(self._channel.match[1])
+        ended = time.monotonic()
+        if not self.console.wait_for_fence(f"harness: {left} end", _FENCE_SECONDS * self.accelerator.patience):
+            raise GuestLost("the console fell silent while the command channel still answered", self.console.tail())
+        return CommandResult(
+            status=status,
+            output=output.decode(errors="replace"),
+            seconds=ended - start,
+            console=(offset, self.console.offset),
+        )
+
+    def _expect(self, pattern: str, deadline: float) -> None:
+        regex = re.compile(pattern.encode())
+        # The search window spares a second look at megabytes of output; a match is never longer than it.
+        while True:
+            seconds = min(_POLL_SECONDS, deadline - time.monotonic())
+            if seconds <= 0:
+                self._ask_for_backtraces()
+                raise GuestTimeout("no answer before the deadline", self.console.tail())
+            try:
+                self._channel.expect(regex, timeout=seconds, searchwindowsize=200)
+                return
+            except pexpect.EOF:
+                self.console.closed.wait(_LAST_WORDS_SECONDS)
+                raise GuestLost("the guest is gone", self.console.tail()) from None
+            except pexpect.TIMEOUT:
+                if self.console.fatal:
+                    self.console.closed.wait(_LAST_WORDS_SECONDS)
+                    raise GuestLost("the kernel panicked", self.console.tail()) from None
+
+    def _ask_for_backtraces(self) -> None:
+        """What are the CPUs doing? SysRq l needs a CPU that takes interrupts; of a kernel that has none the last lines
+        must do."""
+        self._machine.send_break()
+        with contextlib.suppress(OSError):
+            self.console.sysrq("l")
+        self.console.closed.wait(_LAST_WORDS_SECONDS)
+
+
+@contextlib.contextmanager
+def started(arch: Arch, accelerator: Accelerator, boot: Boot, directory: Path) -> Iterator[Guest]:
+    """A guest for the length of the block, still booting. Its console goes to `directory`/console.log, appended."""
+    (directory / "qemu.cmd").write_text(qemu.by_hand(arch, accelerator, boot) + "\n")
+    with qemu.start(arch, accelerator, boot, directory / "qemu.log") as machine:
+        console = Console(machine.console, directory / "console.log")
+        try:
+            yield Guest(machine, console, accelerator)
+        finally:
+            machine.monitor("quit")
+            console.close()

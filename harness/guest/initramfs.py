@@ -1,0 +1,56 @@
+"""The guest's root: busybox, the agent, the kernel's modules, and the selftests of the tree that it was built from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import paths
+from harness.arch import Arch
+from harness.cache import Cache, digest_of, file_digest
+from harness.guest import cpio
+from harness.guest.userland import busybox
+from harness.model import Initramfs, Kernel
+from harness.tree import Store
+
+SELFTESTS = "tools/testing/selftests/ftrace"
+"""In the tree, and below / in the guest."""
+
+_RECIPE = "1"
+
+_FOLDERS = ("bin", "dev", "etc", "harness", "lib", "mnt", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var")
+
+
+def build_initramfs(kernel: Kernel, commit: str, arch: Arch, cache: Cache) -> tuple[Initramfs, bool]:
+    """The initramfs for `kernel` with the selftests of `commit`, and whether it was there already."""
+    store = Store(cache)
+    shell = busybox(arch, cache)
+    ours = [path for path in sorted(paths.GUEST.rglob("*")) if path.is_file()]
+    digest = digest_of(
+        *(_RECIPE, kernel.digest, store.rev_parse(f"{commit}:{SELFTESTS}"), file_digest(shell)),
+        *(part for path in ours for part in (str(path.relative_to(paths.GUEST)), path.read_bytes())),
+    )
+    path = cache.directory("initramfs") / digest
+    if path.exists():
+        return Initramfs(path, digest), True
+    with cache.scratch() as scratch:
+        store.archive(commit, SELFTESTS, scratch / "selftests")
+        draft = scratch / "initramfs"
+        with draft.open("wb") as file:
+            root = cpio.Writer(file)
+            for folder in _FOLDERS:
+                root.directory(folder)
+            root.add("bin/busybox", shell.read_bytes(), executable=True)
+            for source in ours:
+                root.add(_place(source), source.read_bytes(), executable=source.parent.name != "etc")
+            root.tree(scratch / "selftests", SELFTESTS)
+            if (modules := kernel.modules / "lib" / "modules").is_dir():
+                root.tree(modules, "lib/modules")
+            root.close()
+        draft.rename(path)
+    return Initramfs(path, digest), False
+
+
+def _place(source: Path) -> str:
+    """qemu/guest/init is /init; the rest keeps its folder, and what has none goes to /harness."""
+    inside = source.relative_to(paths.GUEST)
+    return str(inside) if inside.name == "init" or len(inside.parts) > 1 else f"harness/{inside}"

@@ -1,0 +1,170 @@
+"""Start QEMU for an architecture: its command line, its sockets, its monitor."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import select
+import shlex
+import socket
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from pathlib import Path
+
+from msgspec import Struct
+from qemu.qmp import QMPClient, QMPError
+
+from harness import process
+from harness.arch import Arch
+from harness.cache import Cache
+from harness.errors import InfrastructureError
+
+_QMP_SECONDS = 5.0
+_KVM_SECONDS = 20.0
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class Accelerator(StrEnum):
+    KVM = "kvm"
+    TCG = "tcg"
+
+    @property
+    def option(self) -> str:
+        """For -accel. With a thread for each virtual CPU, TCG of QEMU 7.2 now and then goes on to run its translation of an
+        int3 that another CPU has patched away since, and the kernel dies of a breakpoint that it does not know; ftrace
+        patches text all the time. In one thread the CPUs take turns, and nothing is lost: the other cores have compilers
+        to run."""
+        return "kvm" if self is Accelerator.KVM else "tcg,thread=single"
+
+    @property
+    def patience(self) -> int:
+        """What deadlines, given in seconds of a machine with KVM, are multiplied by."""
+        return 1 if self is Accelerator.KVM else 5
+
+
+class Boot(Struct, frozen=True):
+    """What a kernel is started with. `cmdline` comes last on the kernel's command line."""
+
+    image: Path
+    initramfs: Path
+    cmdline: tuple[str, ...] = ()
+
+
+def accelerator_for(arch: Arch, boot: Boot, cache: Cache, wanted: str = "auto") -> Accelerator:
+    """KVM where guests of `arch` run natively, /dev/kvm opens, and a guest was seen to run on it, else TCG.
+
+    Raises InfrastructureError if KVM is asked for and cannot be had."""
+    if wanted == Accelerator.TCG:
+        return Accelerator.TCG
+    usable = arch.native and _kvm_opens() and _kvm_runs(arch, boot, cache)
+    if wanted == Accelerator.KVM and not usable:
+        raise InfrastructureError(f"no KVM for {arch.name} here", hint="--accel auto falls back to TCG")
+    return Accelerator.KVM if usable else Accelerator.TCG
+
+
+def _kvm_opens() -> bool:
+    try:
+        os.close(os.open("/dev/kvm", os.O_RDWR))
+    except OSError:
+        return False
+    return True
+
+
+def _kvm_runs(arch: Arch, boot: Boot, cache: Cache) -> bool:
+    """Some virtual machines offer a /dev/kvm on which no instruction is ever executed. So boot `boot` once and wait for its
+    first character; the answer holds until the machine is started again."""
+    key = f"{_BOOT_ID.read_text().strip()}-{arch.name}"
+    known = cache.read_record("kvm", key, bool)
+    if known is None:
+        with cache.scratch() as scratch, start(arch, Accelerator.KVM, boot, scratch / "qemu.log") as qemu:
+            known = bool(select.select([qemu.console], [], [], _KVM_SECONDS)[0]) and qemu.console.recv(1) != b""
+        cache.write_record("kvm", key, known)
+    return known
+
+
+def version(arch: Arch) -> str:
+    """As QEMU says it: `QEMU emulator version 7.2.22 (...)`."""
+    return process.run([arch.guest.program, "--version"]).stdout.splitlines()[0]
+
+
+def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Sequence[str]) -> list[str]:
+    machine = arch.guest
+    cmdline = [
+        f"console={machine.console}",
+        f"harness.channel={machine.channel}",
+        "ignore_loglevel",
+        # With -no-reboot, a kernel that panics ends QEMU at once, and the harness knows.
+        "panic=-1",
+        f"watchdog_thresh={min(60, 10 * accelerator.patience)}",
+        f"rcupdate.rcu_cpu_stall_timeout={min(300, 21 * accelerator.patience)}",
+        machine.cmdline,
+        *boot.cmdline,
+    ]
+    return [
+        machine.program,
+        *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
+        *("-machine", machine.machine, "-accel", accelerator.option, "-cpu", machine.cpu[accelerator.value]),
+        *("-m", str(machine.memory), "-smp", f"{machine.cpus},sockets={machine.cpus}"),
+        *("-kernel", str(boot.image), "-initrd", str(boot.initramfs), "-append", " ".join(filter(None, cmdline))),
+        *(word for chardev in chardevs for word in ("-chardev", chardev)),
+        *machine.arguments,
+    ]
+
+
+def by_hand(arch: Arch, accelerator: Accelerator, boot: Boot) -> str:
+    """The command line that boots the same guest in a terminal: console on stdio, command channel on a pseudo-terminal."""
+    chardevs = ("stdio,id=console,signal=off", "pty,id=channel")
+    return shlex.join(_arguments(arch, accelerator, boot, chardevs))
+
+
+class Qemu:
+    """A running QEMU. `console` and `channel` are the host's ends of its two serial lines."""
+
+    def __init__(self, console: socket.socket, channel: socket.socket, monitor: socket.socket) -> None:
+        self.console = console
+        self.channel = channel
+        self._monitor = monitor
+
+    def monitor(self, command: str, **arguments: object) -> None:
+        """Give the monitor one command. One that does not answer in time is no news: QEMU may be gone, or stuck."""
+        logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)
+
+        async def ask() -> None:
+            client = QMPClient()
+            await client.connect(self._monitor.dup())
+            try:
+                await client.execute(command, arguments)
+            finally:
+                await client.disconnect()
+
+        with contextlib.suppress(QMPError, OSError, TimeoutError, EOFError):
+            asyncio.run(asyncio.wait_for(ask(), _QMP_SECONDS))
+
+    def send_break(self) -> None:
+        """A serial break on the console: the next character is a SysRq command."""
+        self.monitor("chardev-send-break", id="console")
+
+
+@contextlib.contextmanager
+def start(arch: Arch, accelerator: Accelerator, boot: Boot, log: Path) -> Iterator[Qemu]:
+    """Run QEMU for the length of the block; what it prints itself goes to `log`.
+
+    The sockets exist before QEMU does and are handed over as file descriptors: no names, no ports, no races."""
+    with contextlib.ExitStack() as stack:
+        ours: list[socket.socket] = []
+        theirs: list[socket.socket] = []
+        for _ in range(3):
+            here, there = socket.socketpair()
+            ours.append(stack.enter_context(here))
+            theirs.append(stack.enter_context(there))
+        names = ("console", "channel", "monitor")
+        chardevs = [f"socket,id={name},fd={there.fileno()}" for name, there in zip(names, theirs, strict=True)]
+        argv = [*_arguments(arch, accelerator, boot, chardevs), "-mon", "chardev=monitor,mode=control"]
+        file = stack.enter_context(log.open("ab"))
+        fds = [there.fileno() for there in theirs]
+        stack.enter_context(process.start(argv, stdout=file, pass_fds=fds))
+        for there in theirs:
+            there.close()
+        yield Qemu(*ours)

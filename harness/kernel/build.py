@@ -1,0 +1,161 @@
+"""Build a kernel and keep it under the digest of everything that went into it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from harness import process
+from harness.arch import Arch
+from harness.cache import Cache, digest_of
+from harness.errors import CommandFailed, HarnessError, InfrastructureError
+from harness.kernel import kconfig
+from harness.kernel.toolchain import Toolchain
+from harness.model import Kernel, Point
+from harness.tree import Store
+
+_RECIPE = "1"
+"""Part of every digest: raise it when a change here makes kernels that are cached unlike those it would build."""
+
+_REPRODUCIBLE = {
+    "KBUILD_BUILD_TIMESTAMP": "Sat Jan  1 00:00:00 UTC 2000",
+    "KBUILD_BUILD_USER": "fgraph-harness",
+    "KBUILD_BUILD_HOST": "localhost",
+    "KBUILD_BUILD_VERSION": "1",
+    "LC_ALL": "C",
+}
+
+_OBJECT = re.compile(r"^  (?:CC|AS)(?: \[M\])?  +(?!.*/tools/)(?P<file>\S+)")
+"""kbuild's short form of a command. Host tools (objtool, resolve_btfids) are compiled too, but are no kernel objects."""
+_WARNING = re.compile(r"^(?P<where>\S+?:\d+(?::\d+)?): warning: (?P<what>.*)|^WARNING: (?P<modpost>modpost: .*)")
+_ERROR = re.compile(
+    r"^(?P<where>\S+?:\d+(?::\d+)?): (?:fatal )?error: |^(?:\S*ld|\S*ld\.bfd|ld\.lld): .*undefined"
+    r"|^ERROR: modpost: |\*\*\* .*Error \d+"
+)
+
+Progress = Callable[[str], None]
+
+
+class BuildFailed(HarnessError):
+    """The kernel does not build: a red case of the job. The message is the first error, with its file."""
+
+
+def build(
+    point: Point,
+    arch: Arch,
+    fragments: Sequence[Path],
+    toolchain: Toolchain,
+    cache: Cache,
+    log: Path,
+    *,
+    required: Sequence[Path] = (),
+    jobs: int | None = None,
+    progress: Progress = lambda text: None,
+) -> tuple[Kernel, bool]:
+    """The kernel of `arch` at `point`, and whether it was there already, in which case nothing runs at all.
+
+    `log` gets make's output, beginning with the line that repeats it. `progress` hears of objects as they are compiled.
+    Raises ConfigNotProved, BuildFailed, and InfrastructureError for a full disk."""
+    digest = digest_of(
+        *(_RECIPE, point.content, repr(arch.kernel), toolchain.version, repr(toolchain.variables)),
+        *(part for path in fragments for part in (path.name, path.read_bytes())),
+    )
+    directory = cache.root / "kernels" / digest
+    known = cache.read_record("kernels", digest, Kernel)
+    if known is not None and known.image.exists() and known.directory == directory:
+        log.write_text(f"# nothing to build: kernel {digest} is in the cache\n")
+        return known, True
+
+    start = time.monotonic()
+    source = Store(cache).work_tree("build", point.commit)
+    output = source.parent / f"{arch.name}-gcc"
+    try:
+        config = kconfig.configure(source, output, arch, fragments, toolchain, required)
+        compiled = _Compilation(log, progress)
+        make: list[str | Path] = ["nice", "-n", "10", "make", "-C", source, f"O={output}", *toolchain.variables, "LOCALVERSION="]
+        with cache.scratch() as scratch:
+            statistics = {"CCACHE_STATSLOG": str(scratch / "ccache")}
+            parallel = f"-j{jobs or os.cpu_count() or 1}"
+            compiled.run([*make, parallel, arch.kernel.target, "modules"], statistics)
+            ccache = _hit_rate(scratch / "ccache") if toolchain.ccache else ""
+        with cache.publish(directory) as draft:
+            install = [f"INSTALL_MOD_PATH={draft / 'modules'}", "INSTALL_MOD_STRIP=1", "modules_install"]
+            compiled.run([*make, *install], {"DEPMOD": process.which("depmod") or "depmod"})
+            for link in draft.glob("modules/lib/modules/*/build"):
+                link.unlink()
+            for file in (output / arch.kernel.image, output / "vmlinux", output / ".config", output / "System.map"):
+                shutil.copy2(file, draft / file.name)
+            release = (output / "include/config/kernel.release").read_text().strip()
+    except CommandFailed as error:
+        if "No space left on device" in error.output:
+            raise InfrastructureError("the disk is full", hint=f"the build directory is {output}") from error
+        raise BuildFailed(_first_error(error.output) or error.message, hint=error.output[-2000:]) from error
+    kernel = Kernel(
+        arch=arch.name,
+        digest=digest,
+        directory=directory,
+        release=release,
+        image=directory / Path(arch.kernel.image).name,
+        vmlinux=directory / "vmlinux",
+        modules=directory / "modules",
+        config=directory / ".config",
+        config_digest=config.digest,
+        compiler=toolchain.version,
+        objects=compiled.objects,
+        seconds=time.monotonic() - start,
+        warnings=tuple(dict.fromkeys(compiled.warnings)),
+        ccache=ccache,
+    )
+    cache.write_record("kernels", digest, kernel)
+    return kernel, False
+
+
+class _Compilation:
+    """Runs make, keeps its output in a file, counts objects and collects warnings."""
+
+    def __init__(self, log: Path, progress: Progress) -> None:
+        self.objects = 0
+        self.warnings: list[str] = []
+        self._log = log
+        self._progress = progress
+        log.unlink(missing_ok=True)
+
+    def run(self, argv: Sequence[str | Path], env: Mapping[str, str]) -> None:
+        """Raises CommandFailed with all of the output from the first error on."""
+        env = {**_REPRODUCIBLE, **env}
+        failing: list[str] = []
+        with self._log.open("a") as file, process.start(argv, env=env, stdout=subprocess.PIPE, text=True) as make:
+            file.write(f"$ {process.command_line(argv, env=env)}\n")
+            assert make.stdout is not None
+            for line in make.stdout:
+                file.write(line)
+                if match := _OBJECT.match(line):
+                    self.objects += 1
+                    self._progress(f"{self.objects} objects, {match['file']}")
+                elif _WARNING.match(line):
+                    self.warnings.append(line.strip())
+                if failing or _ERROR.search(line) or "No space left on device" in line:
+                    failing.append(line)
+            status = make.wait()
+        if status != 0:
+            raise CommandFailed(f"make ended with {status}", status, "".join(failing))
+
+
+def _first_error(output: str) -> str:
+    lines = output.splitlines()
+    return next((line.strip() for line in lines if _ERROR.search(line) and "***" not in line), lines[0] if lines else "")
+
+
+def _hit_rate(statistics: Path) -> str:
+    """`823 of 901 (91 %)`, from the log of this build alone."""
+    if not statistics.exists():
+        return ""
+    words = [line.strip() for line in statistics.read_text().splitlines() if not line.startswith("#")]
+    hits = sum(word in ("direct_cache_hit", "preprocessed_cache_hit") for word in words)
+    total = hits + words.count("cache_miss")
+    return f"{hits} of {total} ({100 * hits // total} %)" if total else ""

@@ -1,0 +1,100 @@
+"""Configure a kernel from fragments, then prove that every symbol they ask for is in the result.
+
+`merge_config.sh` and `olddefconfig` drop what does not fit without a word; a symbol that vanished takes the tests that
+need it along, which then skip quietly. So every request is compared with `.config` afterwards."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness import paths, process
+from harness.arch import Arch
+from harness.cache import file_digest
+from harness.errors import HarnessError, UserError
+from harness.kernel.toolchain import Toolchain
+from harness.kernel.unmet import explain
+from harness.model import KernelConfig, SymbolRequest
+
+_SET = re.compile(r"CONFIG_(\w+)=(.+)")
+_UNSET = re.compile(r"# CONFIG_(\w+) is not set")
+_OPTIONAL = re.compile(r"# optional ([\w ]+): (.+)")
+
+
+class ConfigNotProved(HarnessError):
+    """A requested symbol is not in `.config`: a red case of the job. The message names symbol, place and reason."""
+
+
+def fragments_for(arch: Arch, extra: Sequence[Path]) -> tuple[Path, ...]:
+    """The fragments that make up the configuration of `arch`, in the order of merging. Raises UserError for one that is not
+    there."""
+    named = [paths.CONFIGS / f"{name}.config" for name in ("base", "tracing", "selftests")]
+    found = (*named, paths.CONFIGS / "arch" / f"{arch.name}.config", *extra)
+    for path in found:
+        if not path.is_file():
+            raise UserError(f"no configuration fragment at {path}", hint="--config takes a file of CONFIG_ lines")
+    return found
+
+
+def read_fragment(path: Path, arch: str) -> list[SymbolRequest]:
+    """The requests of one fragment. `# optional <arch>...: <reason>` holds up to the next blank line. Raises UserError for
+    a line that Kconfig would silently ignore."""
+    requests: list[SymbolRequest] = []
+    optional = ""
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        line = line.strip()
+        if not line:
+            optional = ""
+        elif mark := _OPTIONAL.fullmatch(line):
+            optional = mark[2] if arch in mark[1].split() else ""
+        elif asked := _SET.fullmatch(line):
+            requests.append(SymbolRequest(asked[1], asked[2], path.name, number, optional))
+        elif absent := _UNSET.fullmatch(line):
+            requests.append(SymbolRequest(absent[1], "n", path.name, number, optional))
+        elif not line.startswith("#") or "CONFIG_" in line:
+            raise UserError(f"{path}:{number}: '{line}' asks for nothing", hint="CONFIG_X=y or # CONFIG_X is not set")
+    return requests
+
+
+def read_config(path: Path) -> dict[str, str]:
+    """The symbols that a `.config` sets."""
+    return {match[1]: match[2] for line in path.read_text().splitlines() if (match := _SET.fullmatch(line))}
+
+
+def configure(
+    source: Path, output: Path, arch: Arch, fragments: Sequence[Path], toolchain: Toolchain, required: Sequence[Path] = ()
+) -> KernelConfig:
+    """Write `output`/.config. What `required` fragments (a series' own) ask for is optional nowhere.
+
+    Raises ConfigNotProved if a request did not stick, CommandFailed if the tree cannot be configured at all."""
+    output.mkdir(parents=True, exist_ok=True)
+    make: list[str | Path] = ["make", "-C", source, f"O={output}", *toolchain.variables]
+    process.run([*make, "tinyconfig"])
+    merge = source / "scripts" / "kconfig" / "merge_config.sh"
+    process.run([merge, "-m", "-O", output, output / ".config", *fragments], cwd=output)
+    process.run([*make, "olddefconfig"])
+
+    # A later fragment overrides an earlier one, as merge_config.sh has it.
+    must = {request.symbol for path in required for request in read_fragment(path, arch.name)}
+    last = {request.symbol: request for path in fragments for request in read_fragment(path, arch.name)}
+    config = output / ".config"
+    found = read_config(config)
+    lost = [
+        request
+        for request in last.values()
+        if found.get(request.symbol, "n") != request.value and not (request.optional and request.symbol not in must)
+    ]
+    if lost:
+        raise ConfigNotProved(_complaint(lost, source, config, toolchain))
+    return KernelConfig(path=config, digest=file_digest(config), requests=tuple(last.values()))
+
+
+def _complaint(lost: list[SymbolRequest], source: Path, config: Path, toolchain: Toolchain) -> str:
+    found = read_config(config)
+    reasons = explain([request.symbol for request in lost], source, config, toolchain)
+    return "\n".join(
+        f"CONFIG_{request.symbol}={request.value} did not stick ({request.fragment}:{request.line}): "
+        f"it is {found.get(request.symbol, 'not set')}; {reasons[request.symbol]}"
+        for request in lost
+    )

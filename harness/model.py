@@ -1,0 +1,205 @@
+"""The values that travel: frozen, typed, built by one stage and read by the next.
+
+    Series -> Tree -> AppliedSeries -> Point -> KernelConfig -> Kernel -> Initramfs -> (a booted guest) -> CaseResult
+
+Paths are absolute, durations are seconds, digests are hexadecimal sha256."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+T = TypeVar("T")
+
+
+def to_json(value: object) -> bytes:
+    """One line of JSON."""
+    return msgspec.json.encode(value, enc_hook=str)
+
+
+def from_json(data: bytes | str, type: type[T]) -> T:
+    """Raises msgspec.DecodeError if `data` does not have the shape of `type`."""
+    return msgspec.json.decode(data, type=type, dec_hook=_decode_path)
+
+
+def _decode_path(type: type[Any], value: Any) -> Any:
+    return type(value)
+
+
+class Outcome(StrEnum):
+    """What became of a case. The first five are what the test said, the rest is what became of the guest or of us."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    SKIP = "skip"
+    XFAIL = "xfail"
+    UNRESOLVED = "unresolved"
+    CRASH = "crash"
+    """The kernel oopsed, panicked or splatted during it."""
+    TIMEOUT = "timeout"
+    """Its deadline passed."""
+    LOST = "lost"
+    """The guest stopped answering, no exit status came back, or a planned case never reported."""
+    ERROR = "error"
+    """Infrastructure."""
+
+    @property
+    def green(self) -> bool:
+        return self in (Outcome.PASS, Outcome.SKIP, Outcome.XFAIL)
+
+
+class PatchState(StrEnum):
+    APPLIED = "applied"
+    UPSTREAM = "upstream"
+    """Its change is in the tree already."""
+    CONFLICT = "conflict"
+    NOT_TRIED = "not tried"
+    """An earlier patch of the series did not apply."""
+
+
+class Patch(Struct, frozen=True):
+    """One mail of a series: a file in `git am` form."""
+
+    name: str
+    path: Path
+    subject: str
+    files: tuple[str, ...]
+
+
+class CasePattern(Struct, frozen=True, rename="kebab"):
+    """Cases by `suite:glob`, on some architectures (all if none is named), and why they are listed."""
+
+    case: str
+    reason: str
+    arch: tuple[str, ...] = ()
+
+
+class Series(Struct, frozen=True):
+    """Patches in order. `digest` covers their order and content, nothing else."""
+
+    name: str
+    origin: str
+    digest: str
+    patches: tuple[Patch, ...] = ()
+    description: str = ""
+    tested_on: tuple[str, ...] = ()
+    fragment: Path | None = None
+    """Symbols that the series must bring; merged and proved on the points that carry it."""
+    must_run: tuple[CasePattern, ...] = ()
+
+
+class Tree(Struct, frozen=True):
+    """A kernel source tree: a commit in the harness's git store, and where it came from."""
+
+    store: Path
+    commit: str
+    spec: str
+    version: str
+    """As its Makefile says, 6.12.117."""
+    source: str
+    """The file, URL or repository it was imported from."""
+    sha256: str = ""
+    """Of the imported tarball, verified; empty for a git tree, which its commit identifies."""
+
+
+class PatchResult(Struct, frozen=True):
+    patch: str
+    subject: str
+    state: PatchState
+    commit: str = ""
+    """Tip after this patch."""
+    detail: str = ""
+    """For a conflict: the files and hunks."""
+
+
+class AppliedSeries(Struct, frozen=True):
+    """A series on a tree: one commit a patch, kept in the store."""
+
+    base: str
+    results: tuple[PatchResult, ...]
+
+    @property
+    def complete(self) -> bool:
+        return all(result.state in (PatchState.APPLIED, PatchState.UPSTREAM) for result in self.results)
+
+    @property
+    def tip(self) -> str:
+        commits = [result.commit for result in self.results if result.commit]
+        return commits[-1] if commits else self.base
+
+
+class Point(Struct, frozen=True):
+    """A place in the series at which kernels are built: `base` before the first patch, `last` after all of them."""
+
+    name: str
+    commit: str
+    content: str
+    """Git's id of the commit's tree: equal content gives equal kernels, whatever the history."""
+    patch: str = ""
+    """The newest patch in it."""
+
+
+class SymbolRequest(Struct, frozen=True):
+    """A line of a fragment that asks for a value, and where it stands."""
+
+    symbol: str
+    """Without CONFIG_."""
+    value: str
+    """y, m, n, a number, or a quoted string."""
+    fragment: str
+    line: int
+    optional: str = ""
+    """The reason why this architecture may go without, or empty."""
+
+
+class KernelConfig(Struct, frozen=True):
+    path: Path
+    digest: str
+    requests: tuple[SymbolRequest, ...]
+
+
+class Kernel(Struct, frozen=True):
+    """A built kernel, kept under the digest of all that went into it."""
+
+    arch: str
+    digest: str
+    directory: Path
+    release: str
+    image: Path
+    vmlinux: Path
+    modules: Path
+    """A folder that holds lib/modules/<release>, with depmod's data."""
+    config: Path
+    config_digest: str
+    compiler: str
+    objects: int
+    seconds: float
+    warnings: tuple[str, ...] = ()
+    ccache: str = ""
+    """Its hit rate in this build, as text; empty without ccache."""
+
+
+class Initramfs(Struct, frozen=True):
+    path: Path
+    digest: str
+
+
+class CaseResult(Struct, frozen=True):
+    """One case of one suite. `name` is unique within its suite and stable between runs."""
+
+    suite: str
+    name: str
+    outcome: Outcome
+    seconds: float = 0.0
+    diagnostic: str = ""
+    """Why, in a line or a few: the failure, the skip's reason, the splat's title."""
+    log: str = ""
+    """What the case printed, the splat, or the last console lines."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.suite}:{self.name}"

@@ -1,0 +1,23 @@
+"""Where the project's data lies, and the cache."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import platformdirs
+
+_package = Path(__file__).resolve().parent
+_checkout = _package.parent
+
+DATA = _checkout if (_checkout / "patches").is_dir() else _package / "data"
+"""patches/, configs/ and qemu/: beside the package in a checkout, inside it in an installed wheel."""
+
+PATCHES = DATA / "patches"
+CONFIGS = DATA / "configs"
+QEMU = DATA / "qemu"
+GUEST = QEMU / "guest"
+
+
+def default_cache() -> Path:
+    """The user's cache directory; `--cache` and HARNESS_CACHE take its place."""
+    return Path(platformdirs.user_cache_dir("fgraph-harness"))

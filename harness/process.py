@@ -1,0 +1,175 @@
+"""The only door to subprocesses.
+
+Every child gets a process group of its own, no standard input, and dies with the harness whatever ends it: a guard process
+holds the other end of a pipe and kills the groups that are still on its list when the pipe closes, so not even `kill -9`
+leaves a QEMU or a make behind."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from harness.errors import CommandFailed, InfrastructureError
+
+log = logging.getLogger(__name__)
+
+Argv = Sequence[str | os.PathLike[str]]
+
+TERMINATE_SECONDS = 2.0
+"""How long a process group may take to heed SIGTERM before it gets SIGKILL."""
+
+_TAIL_CHARACTERS = 4000
+
+
+def command_line(argv: Argv, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
+    """One line that a shell runs as the harness did."""
+    words = [f"{name}={shlex.quote(value)}" for name, value in (env or {}).items()]
+    words += [shlex.quote(os.fspath(word)) for word in argv]
+    line = " ".join(words)
+    return f"cd {shlex.quote(str(cwd))} && {line}" if cwd else line
+
+
+def which(name: str) -> str | None:
+    """Path of an executable, also in the sbin folders that a user's PATH often lacks (depmod lives there)."""
+    path = os.environ.get("PATH", os.defpath) + os.pathsep + "/usr/sbin" + os.pathsep + "/sbin"
+    return shutil.which(name, path=path)
+
+
+@contextlib.contextmanager
+def start(
+    argv: Argv,
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: int | IO[Any] = subprocess.DEVNULL,
+    stdout: int | IO[Any] = subprocess.DEVNULL,
+    stderr: int | IO[Any] = subprocess.STDOUT,
+    pass_fds: Sequence[int] = (),
+    text: bool = False,
+) -> Iterator[subprocess.Popen[Any]]:
+    """Run `argv` for as long as the block lasts; afterwards its whole group is gone and reaped.
+
+    `env` is added to the harness's own environment. Raises InfrastructureError if the program is not there."""
+    program = which(os.fspath(argv[0]))
+    if program is None:
+        raise InfrastructureError(f"{argv[0]}: no such program", hint="`harness doctor` tells what installs it")
+    log.info("$ %s", command_line(argv, cwd, env))
+    child = subprocess.Popen(
+        [program, *argv[1:]],
+        cwd=cwd,
+        env={**os.environ, **(env or {})},
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        pass_fds=pass_fds,
+        process_group=0,
+        text=text,
+        errors="replace" if text else None,
+    )
+    _guard.watch(child.pid)
+    try:
+        yield child
+    finally:
+        _end(child)
+        for stream in (child.stdin, child.stdout):
+            if stream is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
+        _guard.forget(child.pid)
+
+
+def run(
+    argv: Argv,
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    check: bool = True,
+    timeout: float | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run `argv` to its end and return its status and what it printed (stderr folded into stdout).
+
+    Raises CommandFailed on a status other than 0 if `check`, or after `timeout` seconds."""
+    with start(argv, cwd=cwd, env=env, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            output, _ = child.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired as error:
+            raise CommandFailed(f"{argv[0]}: no end after {timeout:.0f} s", -1, str(error.stdout or "")) from error
+    if check and child.returncode != 0:
+        line = command_line(argv, cwd, env)
+        raise CommandFailed(f"`{line}` ended with {child.returncode}", child.returncode, output[-_TAIL_CHARACTERS:])
+    return subprocess.CompletedProcess([os.fspath(word) for word in argv], child.returncode, output)
+
+
+def _end(child: subprocess.Popen[Any]) -> None:
+    """End the whole group, gently then surely. The group outlives its leader if that leader left children behind."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=TERMINATE_SECONDS)
+        if child.returncode is not None and not _group_alive(child.pid):
+            return
+
+
+def _group_alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except (ProcessLookupError, PermissionError):
+        return False
+    return True
+
+
+_GUARD_PROGRAM = """
+import os, signal, sys
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+groups = set()
+for line in sys.stdin:
+    (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
+for group in groups:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except OSError:
+        pass
+"""
+
+
+class _Guard:
+    """Started with the first child, in a session of its own so that no terminal signal reaches it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[str] | None = None
+
+    def watch(self, group: int) -> None:
+        self._tell(f"+{group}\n")
+
+    def forget(self, group: int) -> None:
+        self._tell(f"-{group}\n")
+
+    def _tell(self, message: str) -> None:
+        with self._lock:
+            if self._process is None:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", _GUARD_PROGRAM],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    start_new_session=True,
+                    text=True,
+                )
+            assert self._process.stdin is not None
+            self._process.stdin.write(message)
+            self._process.stdin.flush()
+
+
+_guard = _Guard()

@@ -1,0 +1,164 @@
+"""journal.jsonl: one line for each event, appended and flushed as it happens, so that a killed run loses at most the case in
+flight. Reading it back gives a RunReport, from which every other report is rendered."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+
+import msgspec
+from msgspec import Struct
+
+from harness.errors import UserError
+from harness.model import CaseResult, Outcome, from_json, to_json
+
+
+class RunStarted(Struct, frozen=True, tag_field="event", tag="run-started"):
+    time: float
+    series: str
+    tree: str
+    arguments: tuple[str, ...]
+    """Those that repeat the run: `harness run <arguments>`."""
+
+
+class JobStarted(Struct, frozen=True, tag_field="event", tag="job-started"):
+    time: float
+    arch: str
+    point: str
+
+
+class JobProperties(Struct, frozen=True, tag_field="event", tag="job-properties"):
+    """What was found out about a job's kernel and guest; several of these add up."""
+
+    time: float
+    arch: str
+    point: str
+    properties: dict[str, str]
+
+
+class StageFinished(Struct, frozen=True, tag_field="event", tag="stage-finished"):
+    time: float
+    arch: str
+    point: str
+    stage: str
+    seconds: float
+    cached: bool
+
+
+class CaseFinished(Struct, frozen=True, tag_field="event", tag="case-finished"):
+    time: float
+    arch: str
+    point: str
+    result: CaseResult
+
+
+class RunFinished(Struct, frozen=True, tag_field="event", tag="run-finished"):
+    time: float
+    exit_code: int
+    error: str = ""
+
+
+Event = RunStarted | JobStarted | JobProperties | StageFinished | CaseFinished | RunFinished
+
+
+class Journal:
+    """Open for appending, as a context manager."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "journal.jsonl"
+        self._file: IO[bytes] | None = None
+
+    def __enter__(self) -> Journal:
+        self._file = self._path.open("ab")
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        assert self._file is not None
+        self._file.close()
+
+    def write(self, event: Event) -> None:
+        assert self._file is not None
+        self._file.write(to_json(event) + b"\n")
+        self._file.flush()
+
+
+class JobReport:
+    """One architecture at one point."""
+
+    def __init__(self, arch: str, point: str) -> None:
+        self.arch = arch
+        self.point = point
+        self.properties: dict[str, str] = {}
+        self.stages: list[StageFinished] = []
+        self.cases: dict[str, CaseFinished] = {}
+
+    @property
+    def results(self) -> list[CaseResult]:
+        return [event.result for event in self.cases.values()]
+
+
+class RunReport:
+    """A run as its journal tells it. `exit_code` is None for a run that was killed."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.started: RunStarted | None = None
+        self.finished: RunFinished | None = None
+        self.jobs: dict[tuple[str, str], JobReport] = {}
+
+    @property
+    def series(self) -> str:
+        return self.started.series if self.started else "unknown"
+
+    @property
+    def results(self) -> list[CaseResult]:
+        return [result for job in self.jobs.values() for result in job.results]
+
+    def count(self) -> dict[Outcome, int]:
+        """How many cases came out how, in the order of Outcome; outcomes that did not occur are left out."""
+        outcomes = [result.outcome for result in self.results]
+        return {outcome: outcomes.count(outcome) for outcome in Outcome if outcome in outcomes}
+
+    def add(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self.started = event
+            case RunFinished():
+                self.finished = event
+            case JobStarted():
+                self._job(event.arch, event.point)
+            case JobProperties():
+                self._job(event.arch, event.point).properties.update(event.properties)
+            case StageFinished():
+                self._job(event.arch, event.point).stages.append(event)
+            case CaseFinished():
+                self._job(event.arch, event.point).cases[event.result.id] = event
+
+    def _job(self, arch: str, point: str) -> JobReport:
+        return self.jobs.setdefault((arch, point), JobReport(arch, point))
+
+
+def read_run(directory: Path) -> RunReport:
+    """Raises UserError if `directory` holds no run. A last line that was cut short by a kill is left out."""
+    path = directory / "journal.jsonl"
+    if not path.is_file():
+        raise UserError(f"no run in {directory}", hint="a folder that `harness run` made, such as runs/latest")
+    report = RunReport(directory)
+    lines = path.read_bytes().split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        try:
+            report.add(from_json(line, Event))  # type: ignore[arg-type]
+        except msgspec.DecodeError as error:
+            if number == len(lines):
+                break
+            raise UserError(f"{path}:{number}: {error}", hint="the journal is damaged") from None
+    return report
+
+
+def now() -> float:
+    """Seconds since the epoch."""
+    return round(time.time(), 3)

@@ -1,0 +1,80 @@
+"""The summary that ends a run on a terminal."""
+
+from __future__ import annotations
+
+import shlex
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from harness.logs.lines import clean
+from harness.model import CaseResult, Outcome
+from harness.results.journal import JobReport, RunReport
+
+_COLOURS = {True: "green", False: "red"}
+
+
+def reproduce(report: RunReport, job: JobReport, result: CaseResult) -> str:
+    """One command that runs this case again."""
+    arguments = list(report.started.arguments) if report.started else []
+    kept: list[str] = []
+    skip = False
+    for argument in arguments:
+        if skip:
+            skip = False
+        elif argument in ("--arch", "--points", "--suite", "--out"):
+            skip = True
+        else:
+            kept.append(argument)
+    suite = ["--suite", result.id] if result.suite not in ("apply", "config", "build") else []
+    return shlex.join(["harness", "run", *kept, "--arch", job.arch, "--points", job.point, *suite])
+
+
+def summary(report: RunReport, console: Console) -> None:
+    """The counts of every suite, then every red case with what reproduces it."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for outcome in report.count():
+        table.add_column(outcome.value, justify="right", style=_COLOURS[outcome.green])
+    for job in report.jobs.values():
+        for suite in dict.fromkeys(result.suite for result in job.results):
+            outcomes = [result.outcome for result in job.results if result.suite == suite]
+            counts = [str(outcomes.count(outcome) or "") for outcome in report.count()]
+            table.add_row(f"{job.arch}/{job.point} {suite}", *counts)
+    console.print(table)
+    for job in report.jobs.values():
+        for result in job.results:
+            if not result.outcome.green:
+                _red(report, job, result, console)
+    if report.finished is None:
+        console.print("\nThe run was killed before it ended.", style="red")
+    elif report.finished.error:
+        console.print(f"\n{escape(report.finished.error)}", style="red", highlight=False)
+
+
+def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console) -> None:
+    diagnostic = "\n    ".join(clean(line) for line in result.diagnostic.splitlines())
+    console.print(
+        f"\n[red]{result.outcome.value}[/red] {job.arch}/{job.point} {escape(clean(result.id))}\n    {escape(diagnostic)}",
+        highlight=False,
+        soft_wrap=True,
+    )
+    console.print(f"    $ {escape(reproduce(report, job, result))}", highlight=False, soft_wrap=True)
+
+
+def plain(report: RunReport) -> str:
+    """The same for a file or a pipe."""
+    console = Console(no_color=True, width=200, force_terminal=False)
+    with console.capture() as capture:
+        summary(report, console)
+    return capture.get()
+
+
+def closing_line(report: RunReport) -> str:
+    """`121 passed, 2 failed, 3 skipped`."""
+    counts = report.count()
+    passed = counts.get(Outcome.PASS, 0)
+    skipped = counts.get(Outcome.SKIP, 0) + counts.get(Outcome.XFAIL, 0)
+    failed = sum(counts.values()) - passed - skipped
+    return f"{passed} passed, {failed} failed, {skipped} skipped"

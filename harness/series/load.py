@@ -1,0 +1,106 @@
+"""Read a series: a directory with a quilt `series` file, a `series.toml` and patches in `git am` form."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+from pathlib import Path, PurePosixPath
+
+import msgspec
+from msgspec import Struct
+from unidiff.errors import UnidiffParseError
+from unidiff.patch import PatchSet
+
+from harness import paths
+from harness.cache import digest_of
+from harness.errors import UserError
+from harness.model import CasePattern, Patch, Series
+
+NONE = Series(name="none", origin="", digest=digest_of("none"))
+"""No patches: the tree as it is."""
+
+
+class _Description(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """series.toml."""
+
+    description: str = ""
+    tested_on: tuple[str, ...] = ()
+    fragment: str = ""
+    must_run: tuple[CasePattern, ...] = ()
+
+
+def bundled() -> list[str]:
+    """The names of the series that come with the harness."""
+    return sorted(path.parent.name for path in paths.PATCHES.glob("*/series"))
+
+
+def load(spec: str) -> Series:
+    """The series that `spec` names: `none`, a bundled one, or a directory. Raises UserError if it is not whole."""
+    if spec == "none":
+        return NONE
+    directory = paths.PATCHES / spec if spec in bundled() else Path(spec).resolve()
+    if not directory.is_dir():
+        raise UserError(f"unknown series '{spec}'", hint=f"a directory, none, or one of {', '.join(bundled())}")
+    patches = tuple(_read_patch(directory, name) for name in _listed(directory))
+    description = _describe(directory / "series.toml")
+    return Series(
+        name=directory.name,
+        origin=str(directory),
+        digest=digest_of(*(part for patch in patches for part in (patch.name, patch.path.read_bytes()))),
+        patches=patches,
+        description=description.description,
+        tested_on=description.tested_on,
+        fragment=directory / description.fragment if description.fragment else None,
+        must_run=description.must_run,
+    )
+
+
+def _listed(directory: Path) -> list[str]:
+    """The names in a quilt series file, in order."""
+    path = directory / "series"
+    if not path.is_file():
+        raise UserError(f"{directory} holds no series file", hint="one patch name a line, in the order to apply them")
+    names: list[str] = []
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        words = line.split("#", 1)[0].split()
+        if not words:
+            continue
+        if words[1:] not in ([], ["-p1"]):
+            raise UserError(f"{path}:{number}: '{' '.join(words[1:])}'", hint="only -p1 patches can be applied with git am")
+        if words[0] in names:
+            raise UserError(f"{path}:{number}: {words[0]} is listed twice")
+        names.append(words[0])
+    if not names:
+        raise UserError(f"{path} lists no patch", hint="use --series none to test the tree as it is")
+    return names
+
+
+def _read_patch(directory: Path, name: str) -> Patch:
+    path = directory / name
+    if not path.is_file():
+        raise UserError(f"{directory.name}: the series lists {name}, which is not there")
+    data = path.read_bytes()
+    message = email.message_from_bytes(data, policy=email.policy.default)
+    subject = " ".join(str(message.get("Subject", "")).split())
+    try:
+        changes = PatchSet(data.decode("utf-8", errors="replace"))
+    except UnidiffParseError as error:
+        raise UserError(f"{directory.name}/{name} is damaged: {error}", hint="write it again with git format-patch") from None
+    if not changes or not subject:
+        raise UserError(
+            f"{directory.name}/{name} is no patch in git am form",
+            hint="a mail with a Subject and a diff, as git format-patch writes it",
+        )
+    for file in changes:
+        if PurePosixPath(file.path).is_absolute() or ".." in PurePosixPath(file.path).parts:
+            raise UserError(f"{directory.name}/{name} touches '{file.path}', outside the tree")
+    return Patch(name=name, path=path, subject=subject, files=tuple(file.path for file in changes))
+
+
+def _describe(path: Path) -> _Description:
+    try:
+        return msgspec.toml.decode(path.read_bytes(), type=_Description)
+    except FileNotFoundError:
+        return _Description()
+    except msgspec.DecodeError as error:
+        raise UserError(f"{path}: {error}", hint="see patches/fprobe-on-fgraph/series.toml") from None

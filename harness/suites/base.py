@@ -1,0 +1,79 @@
+"""What a suite is, and which of its cases are wanted."""
+
+from __future__ import annotations
+
+import fnmatch
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from harness.guest import Guest
+from harness.model import CaseResult, Kernel
+from harness.tree import Store
+
+
+class Target(Struct, frozen=True):
+    """What a suite may know of the kernel that it is going to test."""
+
+    arch: str
+    kernel: Kernel
+    config: dict[str, str]
+    """Symbols of the kernel's .config, without CONFIG_."""
+    commit: str
+    store: Store
+
+    def has(self, symbol: str) -> bool:
+        return self.config.get(symbol) in ("y", "m")
+
+
+class Selection(Struct, frozen=True):
+    """A suite, and the globs that its case names must match: all of them if there is none."""
+
+    suite: str
+    globs: tuple[str, ...] = ()
+
+    def wants(self, name: str) -> bool:
+        return not self.globs or any(fnmatch.fnmatchcase(name, glob) for glob in self.globs)
+
+
+class Case(Struct, frozen=True):
+    """Something a guest runs in one go. It reports `names`, nearly always just its own."""
+
+    names: tuple[str, ...]
+    seconds: float
+    """Deadline, before the accelerator's patience."""
+
+    @property
+    def label(self) -> str:
+        return self.names[0]
+
+
+class Suite(ABC):
+    """Judged from the boot log, or case by case in the guest, or both."""
+
+    name: str
+    quiet: str = ""
+    """Kernel parameter that keeps this suite's boot-time part from running when nobody wants it."""
+
+    def judge_boot(self, lines: Sequence[str], target: Target, guest: Guest) -> Iterator[CaseResult]:
+        """Results that the log up to the agent holds."""
+        return iter(())
+
+    def plan(self, target: Target) -> list[Case]:
+        """What is to be run in the guest."""
+        return []
+
+    def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]:
+        """Run one planned case. Raises GuestGone if it takes the guest along."""
+        raise NotImplementedError
+
+
+class CommandSuite(Suite):
+    """A suite that plans cases and runs them."""
+
+    @abstractmethod
+    def plan(self, target: Target) -> list[Case]: ...
+
+    @abstractmethod
+    def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]: ...

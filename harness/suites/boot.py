@@ -1,0 +1,64 @@
+"""Suite `boot`: the guest reached the agent, ftrace's startup selftests passed, and the console is free of splats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.guest import Guest
+from harness.logs.lines import without_printk_prefix
+from harness.model import CaseResult, Outcome
+from harness.suites.base import Suite, Target
+
+_TESTING = re.compile(r"(?:\w+: )?Testing (?P<name>[^:]+): ?(?P<rest>.*)")
+_VERDICT = re.compile(r"(?P<passed>PASSED|OK)\b|FAILED|\bFAIL\b")
+
+EXPECTED = {
+    "FUNCTION_TRACER": ("tracer function",),
+    "DYNAMIC_FTRACE": ("dynamic ftrace", "dynamic ftrace ops #1", "dynamic ftrace ops #2", "ftrace recursion"),
+    "FUNCTION_GRAPH_TRACER": ("tracer function_graph",),
+    "IRQSOFF_TRACER": ("tracer irqsoff",),
+    "PREEMPT_TRACER": ("tracer preemptoff",),
+    "SCHED_TRACER": ("tracer wakeup",),
+    "KPROBE_EVENTS": ("kprobe tracing",),
+}
+"""Startup tests that a kernel with the symbol must report: kernel/trace/trace_selftest.c and the tracers' own."""
+
+
+class BootSuite(Suite):
+    name = "boot"
+    # A tracer on the command line switches the startup selftests off (register_tracer in kernel/trace/trace.c).
+    quiet = "ftrace=nop"
+
+    def judge_boot(self, lines: Sequence[str], target: Target, guest: Guest) -> Iterator[CaseResult]:
+        yield CaseResult(self.name, "agent", Outcome.PASS, seconds=guest.boot_seconds)
+        splats = guest.console.take_splats()
+        text = "\n".join(splat.text for splat in splats)
+        title = splats[0].title if splats else ""
+        yield CaseResult(self.name, "console", Outcome.CRASH if splats else Outcome.PASS, diagnostic=title, log=text)
+        results = {result.name: result for result in _startup_tests(lines)}
+        if target.has("FTRACE_STARTUP_TEST"):
+            wanted = [name for symbol, names in EXPECTED.items() if target.has(symbol) for name in names]
+            for name in wanted:
+                missing = CaseResult(self.name, f"selftest/{name}", Outcome.LOST, diagnostic="the kernel never reported it")
+                results.setdefault(missing.name, missing)
+        yield from results.values()
+
+
+def _startup_tests(lines: Sequence[str]) -> Iterator[CaseResult]:
+    """Each `Testing X: PASSED`. A verdict is written with pr_cont, so other lines may come between it and its test."""
+    name, start = "", 0
+    messages = [without_printk_prefix(line) for line in lines]
+    for number, message in enumerate([*messages, "Testing :"]):
+        match = _TESTING.match(message)
+        if match:
+            if name:
+                log = "\n".join(lines[start:number])
+                yield CaseResult("boot", f"selftest/{name}", Outcome.LOST, diagnostic="no verdict", log=log)
+            name, start = match["name"].strip(), number
+        verdict = _VERDICT.search(match["rest"] if match else message)
+        if name and verdict:
+            outcome = Outcome.PASS if verdict["passed"] else Outcome.FAIL
+            log = "" if outcome.green else "\n".join(lines[start : number + 1])
+            yield CaseResult("boot", f"selftest/{name}", outcome, diagnostic="" if outcome.green else message, log=log)
+            name = ""

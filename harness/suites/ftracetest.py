@@ -1,0 +1,80 @@
+"""Suite `ftracetest`: every `.tc` file of the tree's ftrace selftests, each run on its own so that one hang costs one case.
+
+A case is named after its file below test.d; files that are flagged for it run a second time in a tracing instance, which
+counts as the case `<file>@instance`."""
+
+from __future__ import annotations
+
+import shlex
+
+from harness.guest import CommandResult, Guest
+from harness.guest.initramfs import SELFTESTS
+from harness.logs import ktap
+from harness.model import CaseResult, Outcome
+from harness.suites.base import Case, CommandSuite, Target
+
+_SECONDS = 60.0
+_SLOW_SECONDS = 240.0
+_SLOW = ("kprobe/multiple_kprobes.tc", "kprobe/kprobe_insn_boundary.tc", "dynevent/add_remove_btfarg.tc")
+"""Probe hundreds of functions one by one: slow by design."""
+
+_LOGS = "/tmp/ftracetest"
+_LOG_BYTES = 20_000
+
+
+class FtracetestSuite(CommandSuite):
+    name = "ftracetest"
+
+    def plan(self, target: Target) -> list[Case]:
+        folder = f"{SELFTESTS}/test.d"
+        listing = target.store.git("ls-tree", "-r", "--name-only", f"{target.commit}:{folder}").stdout.splitlines()
+        # git grep prints <commit>:<path>.
+        flagged = target.store.git(
+            *("grep", "--files-with-matches", "^#[ \t]*flags:.*instance", target.commit, "--", folder), check=False
+        ).stdout.splitlines()
+        twice = {line.split(f"{folder}/", 1)[1] for line in flagged}
+        return [
+            Case(
+                names=(file, f"{file}@instance") if file in twice else (file,),
+                seconds=_SLOW_SECONDS if file in _SLOW else _SECONDS,
+            )
+            for file in sorted(listing)
+            if file.endswith(".tc")
+        ]
+
+    def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]:
+        file = shlex.quote(f"test.d/{case.names[0]}")
+        answer = guest.run(
+            f"cd /{SELFTESTS} && rm -rf {_LOGS} && ./ftracetest --ktap --keep --logdir {_LOGS}/ {file}",
+            label=f"{self.name}:{case.label}",
+            seconds=case.seconds,
+        )
+        reported = ktap.parse(answer.output.splitlines())
+        results = []
+        for name, found in zip(case.names, reported, strict=False):
+            result = CaseResult(self.name, name, found.outcome, answer.seconds / len(reported), found.diagnostic)
+            results.append(result)
+        if len(reported) != len(case.names) or (answer.status != 0 and all(result.outcome.green for result in results)):
+            return [self._unaccounted(case.label, answer)]
+        if any(result.outcome is not Outcome.PASS for result in results):
+            results = [self._with_log(result, number, guest) for number, result in enumerate(results, 1)]
+        return results
+
+    def _unaccounted(self, name: str, answer: CommandResult) -> CaseResult:
+        """ftracetest's output and exit status do not add up: nothing that it said can be believed."""
+        why = f"exit status {answer.status}, and its report is not the one that was planned"
+        return CaseResult(self.name, name, Outcome.LOST, answer.seconds, why, answer.output)
+
+    def _with_log(self, result: CaseResult, number: int, guest: Guest) -> CaseResult:
+        """ftracetest numbers its logs as it numbers results."""
+        if result.outcome is Outcome.PASS:
+            return result
+        script = f"tail -c {_LOG_BYTES} {_LOGS}/{number}-*-log.*"
+        log = guest.run(script, label=f"{self.name}:log", seconds=30).output
+        return CaseResult(result.suite, result.name, result.outcome, result.seconds, result.diagnostic or _reason(log), log)
+
+
+def _reason(log: str) -> str:
+    """The last thing that the test said or tried: its shell runs with `set -x`."""
+    said = [line for line in log.splitlines() if line.strip() and not line.startswith(("+ exit_", "+ kill ", "+ exit "))]
+    return said[-1].strip() if said else ""

@@ -1,0 +1,68 @@
+"""What a result counts as: known reds become xfail, skips of must-run cases become red."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from harness import paths
+from harness.errors import UserError
+from harness.model import CasePattern, CaseResult, Outcome
+from harness.suites.base import Selection
+
+_KNOWN = paths.CONFIGS / "known.toml"
+
+
+class _KnownFile(Struct, frozen=True, forbid_unknown_fields=True):
+    known: tuple[CasePattern, ...] = ()
+
+
+def read_known(path: Path = _KNOWN) -> tuple[CasePattern, ...]:
+    """Known reds. Raises UserError for an entry without a reason."""
+    try:
+        known = msgspec.toml.decode(path.read_bytes(), type=_KnownFile).known
+    except msgspec.DecodeError as error:
+        raise UserError(f"{path}: {error}", hint="each [[known]] has case, reason, and arch if it is not all of them") from None
+    for entry in known:
+        if not entry.reason.strip():
+            raise UserError(f"{path}: '{entry.case}' is listed without a reason")
+    return known
+
+
+class Policy:
+    """For one architecture, at a point that carries the series or (with no `must_run`) does not."""
+
+    def __init__(self, arch: str, known: Iterable[CasePattern], must_run: Iterable[CasePattern]) -> None:
+        self._known = [entry for entry in known if not entry.arch or arch in entry.arch]
+        self._must_run = [entry for entry in must_run if not entry.arch or arch in entry.arch]
+        self._seen: list[str] = []
+
+    def judge(self, result: CaseResult) -> CaseResult:
+        """The result as it counts. Only what a test itself said can be expected of it: a crash never is."""
+        self._seen.append(result.id)
+        if result.outcome in (Outcome.FAIL, Outcome.UNRESOLVED):
+            for entry in self._known:
+                if fnmatch.fnmatchcase(result.id, entry.case):
+                    return _changed(result, Outcome.XFAIL, f"known: {entry.reason}")
+        if result.outcome is Outcome.SKIP:
+            for entry in self._must_run:
+                if fnmatch.fnmatchcase(result.id, entry.case):
+                    return _changed(result, Outcome.FAIL, f"must run, but skipped: {entry.reason}")
+        return result
+
+    def missing(self, selections: Sequence[Selection]) -> Iterator[CaseResult]:
+        """A lost case for each must-run pattern of a suite that ran whole, if no case matched it."""
+        whole = {selection.suite for selection in selections if not selection.globs}
+        for entry in self._must_run:
+            suite, _, name = entry.case.partition(":")
+            if suite in whole and not fnmatch.filter(self._seen, entry.case):
+                yield CaseResult(suite, name, Outcome.LOST, diagnostic=f"must run, but there is no such case: {entry.reason}")
+
+
+def _changed(result: CaseResult, outcome: Outcome, why: str) -> CaseResult:
+    diagnostic = "; ".join(filter(None, [why, result.diagnostic]))
+    return msgspec.structs.replace(result, outcome=outcome, diagnostic=diagnostic)

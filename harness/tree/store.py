@@ -1,0 +1,156 @@
+"""The git store that all trees are imported into, and the work trees that builds are made from."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+import subprocess
+import tarfile
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from harness import process
+from harness.cache import Cache
+from harness.errors import CommandFailed, InfrastructureError, UserError
+
+IDENTITY = {
+    "GIT_AUTHOR_NAME": "fgraph-harness",
+    "GIT_AUTHOR_EMAIL": "fgraph-harness@localhost",
+    "GIT_COMMITTER_NAME": "fgraph-harness",
+    "GIT_COMMITTER_EMAIL": "fgraph-harness@localhost",
+    "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
+    # The user's own configuration (hooks, signing, line endings) has no say in what gets imported or applied.
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_SYSTEM": "/dev/null",
+}
+"""Everything that could make two machines give the same content different commit ids."""
+
+
+class Store:
+    """A bare repository. Objects only ever get added, so trees that are alike share what they have in common."""
+
+    def __init__(self, cache: Cache) -> None:
+        self.cache = cache
+        self.path = cache.root / "linux.git"
+
+    def create(self) -> None:
+        if not (self.path / "HEAD").exists():
+            with self.cache.publish(self.path) as draft:
+                process.run(["git", "init", "--quiet", "--bare", draft])
+                for name, value in {"gc.auto": "0", "core.compression": "1", "index.version": "4"}.items():
+                    process.run(["git", "-C", draft, "config", name, value])
+
+    def git(self, *arguments: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+        return process.run(["git", "-C", self.path, *arguments], env=IDENTITY, check=check)
+
+    def rev_parse(self, revision: str) -> str:
+        return self.git("rev-parse", "--verify", "--quiet", revision).stdout.strip()
+
+    def has(self, commit: str) -> bool:
+        return self.git("cat-file", "-e", f"{commit}^{{tree}}", check=False).returncode == 0
+
+    def read_file(self, commit: str, path: str) -> str:
+        """Raises CommandFailed if the commit has no such file."""
+        return self.git("show", f"{commit}:{path}").stdout
+
+    def archive(self, commit: str, path: str, destination: Path) -> None:
+        """Write the folder `path` of a commit below `destination`. Raises CommandFailed if it has none."""
+        destination.mkdir(parents=True, exist_ok=True)
+        file = destination / ".archive.tar"
+        self.git("archive", "--format=tar", f"--output={file}", f"{commit}:{path}")
+        process.run(["tar", "-C", destination, "-xf", file])
+        file.unlink()
+
+    def import_tarball(self, path: Path, ref: str) -> str:
+        """Make a commit of a tarball's content, without its top folder, and return the commit's id.
+
+        Members go straight into git, nothing is unpacked. Raises UserError for a damaged tarball and for one with a
+        member that has no business in a source tree."""
+        self.create()
+        try:
+            with process.start(
+                ["git", "-C", self.path, "fast-import", "--quiet", "--force"],
+                env=IDENTITY,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            ) as importer:
+                assert importer.stdin is not None
+                with tarfile.open(path, "r|*") as tar:
+                    _fast_import(tar, importer.stdin, f"refs/harness/{ref}", path.name)
+                output, _ = importer.communicate()
+        except (tarfile.TarError, EOFError, ValueError) as error:
+            raise UserError(f"{path.name} is damaged or no tarball: {error}", hint="fetch it again") from error
+        except BrokenPipeError as error:
+            raise InfrastructureError("git fast-import ended early", hint="is the disk full?") from error
+        except Exception as error:
+            if type(error).__name__ in ("LZMAError", "zlib.error", "error"):
+                raise UserError(f"{path.name} is damaged: {error}", hint="fetch it again") from error
+            raise
+        if importer.returncode != 0:
+            raise InfrastructureError("git fast-import failed", hint=output.decode(errors="replace"))
+        return self.rev_parse(f"refs/harness/{ref}")
+
+    def fetch(self, repository: str, reference: str, ref: str) -> str:
+        """Copy one commit of another repository, without its history. That repository is only read."""
+        self.create()
+        source = Path(repository).resolve()
+        if not source.is_dir():
+            raise UserError(f"no repository at {repository}", hint="git:PATH#REF")
+        try:
+            self.git("fetch", "--quiet", "--depth=1", "--no-tags", f"file://{source}", f"+{reference}:refs/harness/{ref}")
+        except CommandFailed as error:
+            # A bare commit id can be fetched only where it is advertised; a local repository can be asked for its name.
+            known = process.run(["git", "-C", source, "rev-parse", "--verify", "--quiet", reference + "^{commit}"], check=False)
+            if known.returncode != 0:
+                raise UserError(f"{repository} has no '{reference}'", hint="a branch, a tag or a commit") from error
+            self.git(
+                *("-c", "protocol.version=2", "fetch", "--quiet", "--depth=1", "--no-tags", f"file://{source}"),
+                f"+{known.stdout.strip()}:refs/harness/{ref}",
+            )
+        return self.rev_parse(f"refs/harness/{ref}")
+
+    def work_tree(self, name: str, commit: str) -> Path:
+        """A work tree at `commit`. Moving one between commits touches only the files that differ, so builds stay
+        incremental."""
+        path = self.cache.directory("work") / name / "source"
+        if not (path / ".git").exists():
+            shutil.rmtree(path, ignore_errors=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self.git("worktree", "prune")
+            self.git("worktree", "add", "--quiet", "--force", "--detach", path, commit)
+            return path
+        process.run(["git", "-C", path, "am", "--abort"], env=IDENTITY, check=False)
+        process.run(["git", "-C", path, "checkout", "--quiet", "--force", "--detach", commit], env=IDENTITY)
+        return path
+
+
+def _fast_import(tar: tarfile.TarFile, out: IO[bytes], ref: str, name: str) -> None:
+    message = f"Import {name}\n".encode()
+    date = b"946684800 +0000"
+    out.write(b"feature done\ncommit %s\n" % ref.encode())
+    out.write(b"committer fgraph-harness <fgraph-harness@localhost> %s\n" % date)
+    out.write(b"data %d\n%s" % (len(message), message))
+    for member in tar:
+        path = PurePosixPath(member.name)
+        if path.is_absolute() or ".." in path.parts:
+            raise UserError(f"{name} holds the path '{member.name}'", hint="a source tarball stays inside its own folder")
+        inside = "/".join(path.parts[1:])
+        if member.isdir() or not inside:
+            continue
+        if member.issym():
+            mode, data = b"120000", member.linkname.encode()
+        elif member.isfile():
+            mode = b"100755" if member.mode & stat.S_IXUSR else b"100644"
+            file = tar.extractfile(member)
+            assert file is not None
+            data = file.read()
+            if len(data) != member.size:
+                raise EOFError(f"{member.name} is cut short")
+        else:
+            raise UserError(f"{name} holds '{member.name}', which is no file", hint="is this a kernel source tarball?")
+        quoted = inside.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        out.write(b'M %s inline "%s"\ndata %d\n' % (mode, quoted.encode(), len(data)))
+        out.write(data)
+        out.write(b"\n")
+    out.write(b"done\n")
+    out.flush()

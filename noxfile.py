@@ -1,0 +1,51 @@
+"""`nox -s run` does the main job, `nox -s tests` tests the harness. Each session sets up what it needs."""
+
+from __future__ import annotations
+
+import nox
+
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+
+
+@nox.session
+def run(session: nox.Session) -> None:
+    """Set up the machine, then apply, build, boot and test: harness run --install."""
+    session.install("--editable", ".")
+    session.run("harness", "run", "--install", *session.posargs)
+
+
+@nox.session
+def nightly(session: nox.Session) -> None:
+    """Every architecture, before and after the series, every suite."""
+    session.install("--editable", ".")
+    session.run("harness", "run", "--install", "--points", "base,last", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Unit tests, then integration tests that boot real guests."""
+    session.install("--editable", ".[test]")
+    session.run("harness", "doctor", "--install", "--arch", "x86_64", "--arch", "arm64")
+    session.run("pytest", *(session.posargs or ["tests"]))
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Measure the harness against raw make and raw QEMU in one run."""
+    session.install("--editable", ".")
+    session.run("python", "tests/bench.py", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    session.install("ruff>=0.6")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    session.install("mypy>=1.11", "nox", "hypothesis>=6.100", "--editable", ".[test]")
+    session.run("mypy", "harness", "tests", "noxfile.py")
