@@ -37,15 +37,17 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     cmdline: str = ""
 
 
-class Debian(Struct, frozen=True, forbid_unknown_fields=True):
+class Packages(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a distribution calls the cross compiler, its static C library and the emulator."""
+
+    gcc: str
+    libc: str
+    qemu: str
+
+
+class Debian(Packages, frozen=True, forbid_unknown_fields=True, kw_only=True):
     arch: str
-    gcc: str
-    qemu: str
-
-
-class Fedora(Struct, frozen=True, forbid_unknown_fields=True):
-    gcc: str
-    qemu: str
+    """Whose busybox-static goes into the guest."""
 
 
 class _Description(Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,7 +56,7 @@ class _Description(Struct, frozen=True, forbid_unknown_fields=True):
     toolchain: Toolchain
     guest: Machine
     debian: Debian
-    fedora: Fedora
+    fedora: Packages
 
 
 class Arch(_Description, frozen=True, kw_only=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -15,14 +14,14 @@ from harness.errors import CommandFailed, InfrastructureError
 
 
 class Need(Struct, frozen=True):
-    """A program or a header, what it is for, and the packages that bring it."""
+    """A program or a file, what it is for, and the packages that bring it."""
 
     name: str
     purpose: str
     debian: str
     fedora: str
-    header: str = ""
-    """Below /usr/include; the need is met by the file instead of by a program."""
+    files: tuple[str, ...] = ()
+    """Below /usr; any of these meets the need, instead of a program of that name."""
     optional: bool = False
 
 
@@ -36,13 +35,13 @@ _COMMON = (
     Need("tar", "selftests of the tree", "tar", "tar"),
     Need("make", "kbuild", "make", "make"),
     Need("gcc", "the kernel's host tools", "gcc", "gcc"),
-    Need("libc headers", "the kernel's host tools", "libc6-dev", "glibc-devel", header="stdio.h"),
+    Need("libc headers", "the kernel's host tools", "libc6-dev", "glibc-devel", files=("include/stdio.h",)),
     Need("flex", "Kconfig", "flex", "flex"),
     Need("bison", "Kconfig", "bison", "bison"),
     Need("bc", "kbuild", "bc", "bc"),
     Need("perl", "kbuild", "perl", "perl-interpreter"),
     Need("python3", "kbuild", "python3", "python3"),
-    Need("libelf headers", "objtool, resolve_btfids", "libelf-dev", "elfutils-libelf-devel", header="gelf.h"),
+    Need("libelf headers", "objtool, resolve_btfids", "libelf-dev", "elfutils-libelf-devel", files=("include/gelf.h",)),
     Need("pahole", "BTF", "dwarves", "dwarves"),
     Need("xz", "source tarballs", "xz-utils", "xz"),
     Need("depmod", "modules of the guest", "kmod", "kmod"),
@@ -50,22 +49,22 @@ _COMMON = (
     Need("ccache", "builds of what was built before", "ccache", "ccache", optional=True),
 )
 
-_EXTRA = {
-    "lz4": Need("lz4", "compressed kernel image", "lz4", "lz4"),
-    "openssl": Need("openssl headers", "module signing", "libssl-dev", "openssl-devel", header="openssl/ssl.h"),
-}
-"""What an architecture may name in its TOML, under kernel.tools."""
-
 
 def needs(archs: Iterable[Arch]) -> list[Need]:
     """Everything that jobs for these architectures need, each once."""
     found = {need.name: need for need in _COMMON}
     for arch in archs:
         for tool in arch.kernel.tools:
-            found[tool] = _EXTRA.get(tool) or Need(tool, f"kernel image of {arch.name}", tool, tool)
+            # Compressors, whose packages are called what they are.
+            found[tool] = Need(tool, f"kernel image of {arch.name}", tool, tool)
         compiler = f"{arch.cross_compile}gcc"
         package = "gcc" if arch.native else arch.debian.gcc
         found.setdefault(compiler, Need(compiler, f"kernels of {arch.name}", package, arch.fedora.gcc))
+        if not arch.native:
+            triple = arch.toolchain.gcc.rstrip("-")
+            files = (f"{triple}/lib/libc.a", f"{triple}/sys-root/usr/lib/libc.a")
+            libc = Need(f"libc of {arch.name}", f"guests of {arch.name}", arch.debian.libc, arch.fedora.libc, files=files)
+            found.setdefault(libc.name, libc)
         qemu = Need(arch.guest.program, f"guests of {arch.name}", arch.debian.qemu, arch.fedora.qemu)
         found.setdefault(qemu.name, qemu)
     return list(found.values())
@@ -125,7 +124,6 @@ def _apt(packages: Sequence[str]) -> list[str]:
 
 
 def _is_there(need: Need, root: Path) -> bool:
-    if not need.header:
+    if not need.files:
         return process.which(need.name) is not None
-    include = root / "usr" / "include"
-    return (include / need.header).exists() or (include / f"{platform.machine()}-linux-gnu" / need.header).exists()
+    return any((root / "usr" / file).exists() for file in need.files)

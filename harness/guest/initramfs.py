@@ -1,10 +1,11 @@
-"""The guest's root: busybox, the agent, the kernel's modules, and the selftests of the tree that it was built from."""
+"""The guest's root: busybox, the agent and what busybox lacks (qemu/guest/), the kernel's modules, and the selftests of the
+tree that it was built from."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from harness import paths
+from harness import paths, process
 from harness.arch import Arch
 from harness.cache import Cache, digest_of, file_digest
 from harness.guest import cpio
@@ -24,9 +25,11 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, cache: Cache) -> tu
     """The initramfs for `kernel` with the selftests of `commit`, and whether it was there already."""
     store = Store(cache)
     shell = busybox(arch, cache)
+    compiler = f"{arch.cross_compile}gcc"
     ours = [path for path in sorted(paths.GUEST.rglob("*")) if path.is_file()]
     digest = digest_of(
         *(_RECIPE, kernel.digest, store.rev_parse(f"{commit}:{SELFTESTS}"), file_digest(shell)),
+        process.run([compiler, "--version"]).stdout,
         *(part for path in ours for part in (str(path.relative_to(paths.GUEST)), path.read_bytes())),
     )
     path = cache.directory("initramfs") / digest
@@ -41,7 +44,12 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, cache: Cache) -> tu
                 root.directory(folder)
             root.add("bin/busybox", shell.read_bytes(), executable=True)
             for source in ours:
-                root.add(_place(source), source.read_bytes(), executable=source.parent.name != "etc")
+                if source.suffix == ".c":
+                    program = scratch / source.stem
+                    process.run([compiler, "-static", "-O2", "-Wall", "-Werror", "-o", program, source])
+                    root.add(f"bin/{source.stem}", program.read_bytes(), executable=True)
+                else:
+                    root.add(_place(source), source.read_bytes(), executable=source.parent.name != "etc")
             root.tree(scratch / "selftests", SELFTESTS)
             if (modules := kernel.modules / "lib" / "modules").is_dir():
                 root.tree(modules, "lib/modules")

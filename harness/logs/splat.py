@@ -15,8 +15,8 @@ from harness.logs.lines import clean, without_printk_prefix
 
 _LONGEST = 200
 """Lines after which a report without an end marker is taken as over."""
-_AFTERMATH = 6
-"""Lines after an end marker within which a panic still belongs to the report."""
+_AFTERMATH = 40
+"""Lines after an end marker within which a panic still belongs to the report: x86 shows the registers again first."""
 
 
 class Splat(Struct, frozen=True):
@@ -84,7 +84,7 @@ _WHERE = [
     re.compile(pattern)
     for pattern in (
         r"\bat \S+:\d+,? (?P<function>[\w.]+)\+0x",
-        r"\bin (?P<function>[\w.]+)(?:\+0x| \[|$)",
+        r"^BUG: K\w+: .* in (?P<function>[\w.]+)",
         r"^RIP: \w+:(?P<function>[\w.]+)\+0x",
         r"^(?:e?pc|epc|era) *: +(?:[0-9a-f]+ +)?(?P<function>[\w.]+)\+0x",
         r"^Krnl PSW : .*\((?P<function>[\w.]+)\+0x",

@@ -58,7 +58,9 @@ def _apply_one(patch: Patch, source: Path, tip: str) -> PatchResult:
     reverse = process.run([*git, "apply", "--check", "--reverse", patch.path], check=False)
     if reverse.returncode == 0:
         return PatchResult(patch.name, patch.subject, PatchState.UPSTREAM, commit=tip)
-    return PatchResult(patch.name, patch.subject, PatchState.CONFLICT, detail=_conflict(answer.stdout))
+    # git am with --3way names hunks only if it has the blobs that the patch was made from; a plain try always does.
+    hunks = process.run([*git, "apply", "--check", patch.path], check=False).stdout
+    return PatchResult(patch.name, patch.subject, PatchState.CONFLICT, detail=_conflict(hunks + answer.stdout))
 
 
 def _conflict(output: str) -> str:

@@ -17,11 +17,17 @@ from harness.suites.base import Selection
 _KNOWN = paths.CONFIGS / "known.toml"
 
 
+class Known(CasePattern, frozen=True, forbid_unknown_fields=True):
+    """A red that is expected of the tree as it is. What a test said is covered; a crash only if `outcome` names it."""
+
+    outcome: tuple[Outcome, ...] = (Outcome.FAIL, Outcome.UNRESOLVED)
+
+
 class _KnownFile(Struct, frozen=True, forbid_unknown_fields=True):
-    known: tuple[CasePattern, ...] = ()
+    known: tuple[Known, ...] = ()
 
 
-def read_known(path: Path = _KNOWN) -> tuple[CasePattern, ...]:
+def read_known(path: Path = _KNOWN) -> tuple[Known, ...]:
     """Known reds. Raises UserError for an entry without a reason."""
     try:
         known = msgspec.toml.decode(path.read_bytes(), type=_KnownFile).known
@@ -36,22 +42,21 @@ def read_known(path: Path = _KNOWN) -> tuple[CasePattern, ...]:
 class Policy:
     """For one architecture, at a point that carries the series or (with no `must_run`) does not."""
 
-    def __init__(self, arch: str, known: Iterable[CasePattern], must_run: Iterable[CasePattern]) -> None:
+    def __init__(self, arch: str, known: Iterable[Known], must_run: Iterable[CasePattern]) -> None:
         self._known = [entry for entry in known if not entry.arch or arch in entry.arch]
         self._must_run = [entry for entry in must_run if not entry.arch or arch in entry.arch]
         self._seen: list[str] = []
 
     def judge(self, result: CaseResult) -> CaseResult:
-        """The result as it counts. Only what a test itself said can be expected of it: a crash never is."""
+        """The result as it counts."""
         self._seen.append(result.id)
-        if result.outcome in (Outcome.FAIL, Outcome.UNRESOLVED):
-            for entry in self._known:
-                if fnmatch.fnmatchcase(result.id, entry.case):
-                    return _changed(result, Outcome.XFAIL, f"known: {entry.reason}")
+        for entry in self._known:
+            if result.outcome in entry.outcome and fnmatch.fnmatchcase(result.id, entry.case):
+                return _changed(result, Outcome.XFAIL, f"known: {entry.reason}")
         if result.outcome is Outcome.SKIP:
-            for entry in self._must_run:
-                if fnmatch.fnmatchcase(result.id, entry.case):
-                    return _changed(result, Outcome.FAIL, f"must run, but skipped: {entry.reason}")
+            for pattern in self._must_run:
+                if fnmatch.fnmatchcase(result.id, pattern.case):
+                    return _changed(result, Outcome.FAIL, f"must run, but skipped: {pattern.reason}")
         return result
 
     def missing(self, selections: Sequence[Selection]) -> Iterator[CaseResult]:

@@ -1,0 +1,143 @@
+"""The build path through real make, on the fake tree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import arch, kernel, tree
+from harness.cache import Cache
+from harness.errors import InfrastructureError, UserError
+from harness.kernel import kconfig
+from harness.model import Kernel, Point
+from tests import fake
+
+
+class Bench:
+    """A cache, a fake tree in git, and one call that builds it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.cache = Cache(directory / "cache")
+        self.repository = fake.repository(directory / "linux")
+        self.fragment = directory / "some.config"
+        self.fragment.write_text("CONFIG_FTRACE=y\n")
+        self.objects: list[str] = []
+        self.log = directory / "build.log"
+
+    def commit(self, name: str, content: str) -> None:
+        (self.repository / name).write_text(content)
+        fake.git(self.repository, "commit", "--quiet", "--all", "--message=change")
+
+    def build(self) -> tuple[Kernel, bool]:
+        found = tree.resolve(f"git:{self.repository}#main", self.cache)
+        point = Point("base", found.commit, tree.Store(self.cache).rev_parse(f"{found.commit}^{{tree}}"))
+        target = arch.load("x86_64")
+        return kernel.build(
+            point, target, [self.fragment], kernel.detect(target), self.cache, self.log, progress=self.objects.append
+        )
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_build(bench: Bench) -> None:
+    built, cached = bench.build()
+    assert not cached
+    assert built.release == "6.12.99"
+    assert built.image.read_text() == fake.FILES["main.c"]
+    assert (built.modules / "lib/modules/6.12.99").is_dir()
+    assert built.objects == 2
+    assert bench.objects == ["1 objects, main.o", "2 objects, module.o"]
+    assert bench.log.read_text().startswith("$ ")
+    assert not built.warnings
+
+
+def test_nothing_changed_nothing_runs(bench: Bench) -> None:
+    first, _ = bench.build()
+    bench.objects.clear()
+    assert bench.build() == (first, True)
+    assert not bench.objects
+
+
+def test_fragment_is_part_of_the_digest(bench: Bench) -> None:
+    first, _ = bench.build()
+    bench.fragment.write_text("# another\nCONFIG_FTRACE=y\n")
+    second, cached = bench.build()
+    assert not cached
+    assert second.digest != first.digest
+
+
+def test_history_is_not_part_of_the_digest(bench: Bench) -> None:
+    first, _ = bench.build()
+    bench.commit("main.c", "int other;\n")
+    bench.commit("main.c", fake.FILES["main.c"])
+    assert bench.build() == (first, True)
+
+
+def test_warnings_are_kept(bench: Bench) -> None:
+    bench.commit("main.c", "int main;\nint WARN;\n")
+    built, _ = bench.build()
+    assert len(built.warnings) == 1
+    assert built.warnings[0].endswith("main.c:2:1: warning: as asked [-Wfake]")
+
+
+def test_first_error_is_named(bench: Bench) -> None:
+    bench.commit("main.c", "int main;\n\nint ERROR;\nint ERROR_TOO;\n")
+    with pytest.raises(kernel.BuildFailed, match=r"main\.c:3:1: error: as asked"):
+        bench.build()
+    assert "ERROR" not in str(list((bench.cache.root / "kernels").glob("*")))
+
+
+def test_build_goes_on_after_a_failure_was_mended(bench: Bench) -> None:
+    bench.commit("main.c", "int ERROR;\n")
+    with pytest.raises(kernel.BuildFailed):
+        bench.build()
+    bench.commit("main.c", "int main;\n")
+    assert bench.build()[0].image.read_text() == "int main;\n"
+
+
+def test_full_disk_is_no_result_of_the_series(bench: Bench) -> None:
+    bench.commit("main.c", "int FULL;\n")
+    with pytest.raises(InfrastructureError, match="disk is full"):
+        bench.build()
+
+
+def test_symbol_that_vanishes(bench: Bench) -> None:
+    bench.fragment.write_text("CONFIG_FTRACE=y\n\nCONFIG_NOWHERE=y\nCONFIG_TINY=n\n")
+    with pytest.raises(kernel.ConfigNotProved) as caught:
+        bench.build()
+    assert "CONFIG_NOWHERE=y did not stick (some.config:3): it is not set; this tree has no such symbol" in caught.value.message
+    assert "CONFIG_FTRACE" not in caught.value.message
+
+
+def test_unmet_dependency_is_named(bench: Bench) -> None:
+    bench.fragment.write_text("CONFIG_FTRACE=y\nCONFIG_NEEDS_MORE=m\n")
+    with pytest.raises(kernel.ConfigNotProved) as caught:
+        bench.build()
+    assert "unmet dependency: ABSENT" in caught.value.message
+
+
+def test_optional_symbol_may_vanish_on_its_architecture_only(tmp_path: Path) -> None:
+    fragment = tmp_path / "x.config"
+    fragment.write_text("# optional arm64 riscv64: no such thing there\nCONFIG_A=y\n# CONFIG_B is not set\n\nCONFIG_C=y\n")
+    there = {request.symbol: request.optional for request in kconfig.read_fragment(fragment, "arm64")}
+    assert there == {"A": "no such thing there", "B": "no such thing there", "C": ""}
+    assert not any(request.optional for request in kconfig.read_fragment(fragment, "x86_64"))
+
+
+@pytest.mark.parametrize("line", ["CONFIG_A y", "FTRACE=y", "# CONFIG_A is unset"])
+def test_line_that_kconfig_would_ignore(tmp_path: Path, line: str) -> None:
+    fragment = tmp_path / "x.config"
+    fragment.write_text(f"\n{line}\n")
+    with pytest.raises(UserError, match=r"x\.config:2"):
+        kconfig.read_fragment(fragment, "x86_64")
+
+
+def test_bundled_fragments_can_be_read() -> None:
+    for name in arch.names():
+        for path in kernel.fragments_for(arch.load(name), []):
+            assert kconfig.read_fragment(path, name)

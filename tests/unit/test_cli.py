@@ -1,0 +1,115 @@
+"""The command line as a user has it: real processes, exit codes, what is said on which stream."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import fake
+
+
+def harness(*arguments: str | Path, cwd: Path, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "HARNESS_CACHE": str(cwd / "cache"), "NO_COLOR": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "harness", *map(str, arguments)],
+        cwd=cwd,
+        env=environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["run", "--arch", "vax"], "unknown architecture 'vax'"),
+        (["run", "--suite", "nonsense"], "unknown suite 'nonsense'"),
+        (["run", "--series", "nowhere"], "unknown series 'nowhere'"),
+        (["run", "--tree", "svn:x"], "unknown tree 'svn:x'"),
+        (["run", "--points", "middle"], "unknown point 'middle'"),
+        (["run", "--toolchain", "icc"], "unknown toolchain 'icc'"),
+        (["run", "--config", "nowhere.config"], "no configuration fragment"),
+        (["run", "--jobs", "0"], "0 is not in the range"),
+        (["run", "--nonsense"], "No such option"),
+        (["nonsense"], "No such command"),
+        (["report", "nowhere"], "no run in nowhere"),
+        (["doctor", "--arch", "vax"], "unknown architecture"),
+        (["series", "show", "nowhere"], "unknown series"),
+        (["ktap", "nowhere.log"], "nowhere.log"),
+    ],
+)
+def test_bad_input_ends_with_2_and_says_why(tmp_path: Path, arguments: list[str], why: str) -> None:
+    done = harness(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert why in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
+def test_ktap(tmp_path: Path) -> None:
+    log = "TAP version 13\n1..2\nok 1 a\nnot ok 2 b\n"
+    done = harness("ktap", "--format", "json", cwd=tmp_path, stdin=log)
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == {
+        "cases": [
+            {"name": "a", "outcome": "pass", "diagnostic": ""},
+            {"name": "b", "outcome": "fail", "diagnostic": ""},
+        ],
+        "summary": {"pass": 1, "fail": 1},
+    }
+    assert harness("ktap", cwd=tmp_path, stdin=log.replace("not ok", "ok")).returncode == 0
+    assert "<failure" in harness("ktap", "--format", "junit", cwd=tmp_path, stdin=log).stdout
+
+
+def test_ktap_without_any_case_is_no_success(tmp_path: Path) -> None:
+    assert harness("ktap", cwd=tmp_path, stdin="Linux version 6.12\n").returncode == 1
+
+
+def test_scan(tmp_path: Path) -> None:
+    log = "[    1.0] Booting\n[    2.0] WARNING: CPU: 0 PID: 1 at kernel/trace/fgraph.c:12 foo+0x1/0x2\n"
+    done = harness("scan", "--format", "json", "-", cwd=tmp_path, stdin=log)
+    assert done.returncode == 1
+    assert json.loads(done.stdout) == {
+        "splats": [
+            {
+                "kind": "warning",
+                "title": "WARNING: CPU: 0 PID: 1 at kernel/trace/fgraph.c:12 foo+0x1/0x2",
+                "function": "foo",
+                "line": 2,
+            }
+        ]
+    }
+    assert harness("scan", cwd=tmp_path, stdin="[    1.0] Booting\n").returncode == 0
+
+
+def test_series_check(tmp_path: Path) -> None:
+    tree = fake.repository(tmp_path / "linux")
+    good = fake.series(tmp_path / "good", {"main.c": "int first;\n"})
+    done = harness("series", "check", good, "--tree", f"git:{tree}#main", "--json", cwd=tmp_path)
+    assert done.returncode == 0
+    assert [patch["state"] for patch in json.loads(done.stdout)] == ["applied"]
+    fake.git(tree, "rm", "--quiet", "main.c")
+    fake.git(tree, "commit", "--quiet", "--message=gone")
+    done = harness("series", "check", good, "--tree", f"git:{tree}#main", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "conflict" in done.stdout
+    assert "main.c" in done.stdout
+
+
+def test_doctor_says_what_installs_what_is_missing(tmp_path: Path) -> None:
+    done = harness("doctor", "--json", cwd=tmp_path)
+    report = json.loads(done.stdout)
+    lacking = [need for need in report["needs"] if not need["found"] and not need["optional"]]
+    assert done.returncode == (3 if lacking else 0)
+    assert not lacking or "install" in report["install"]
+
+
+def test_version_and_help(tmp_path: Path) -> None:
+    assert harness("--version", cwd=tmp_path).stdout.startswith("harness, version")
+    assert "harness run" in harness("run", "--help", cwd=tmp_path).stdout

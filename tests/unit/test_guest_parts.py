@@ -1,0 +1,74 @@
+"""What a guest is made of, without one."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import arch, doctor, paths
+from harness.errors import UserError
+from harness.guest import Accelerator, Boot, cpio, qemu
+from harness.logs import lines
+
+
+def archive(source: Path) -> bytes:
+    file = io.BytesIO()
+    writer = cpio.Writer(file)
+    writer.tree(source, "root")
+    writer.close()
+    return file.getvalue()
+
+
+def test_cpio_is_the_same_whoever_makes_it_and_when(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        folder = tmp_path / name / "sub"
+        folder.mkdir(parents=True)
+        (folder / "program").write_text("#!/bin/sh\n")
+        (folder / "program").chmod(0o755)
+        (folder / "link").symlink_to("program")
+    (tmp_path / "two" / "sub" / "program").touch()
+    assert archive(tmp_path / "one") == archive(tmp_path / "two")
+
+
+def test_cpio_can_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "odd").write_bytes(b"12345")
+    listing = subprocess.run(["cpio", "-tv"], input=archive(tmp_path / "a"), capture_output=True, check=True).stdout.decode()
+    assert [line.split()[-1] for line in listing.splitlines()] == ["root", "root/odd"]
+
+
+@pytest.mark.parametrize("name", arch.names())
+def test_every_architecture_is_described(name: str) -> None:
+    target = arch.load(name)
+    boot = Boot(Path("/image"), Path("/initramfs"), ("quiet=yes",))
+    for accelerator in Accelerator:
+        line = qemu.by_hand(target, accelerator, boot)
+        assert "/image" in line
+        assert f"console={target.guest.console}" in line
+        assert "quiet=yes" in line
+    assert any(need.name == target.guest.program for need in doctor.needs([target]))
+
+
+def test_description_with_a_key_that_means_nothing(tmp_path: Path) -> None:
+    text = (paths.QEMU / "arm64.toml").read_text()
+    (tmp_path / "odd.toml").write_text(text.replace("memory", "memroy"))
+    with pytest.raises(UserError, match="memroy"):
+        arch.load("odd", tmp_path)
+
+
+def test_clean_lines() -> None:
+    assert lines.clean(b"\x1b[31mred\x1b[0m\x00 caf\xc3\xa9 \xff\r\n") == "red caf\u00e9 \ufffd"
+    assert lines.without_printk_prefix("[    1.234567][    T1] hello") == "hello"
+    assert lines.without_printk_prefix("[12345678.234567][T1234567]  indented") == " indented"
+    assert lines.without_printk_prefix("[    1.234567] hello") == "hello"
+    assert lines.without_printk_prefix("[PASS] hello") == "[PASS] hello"
+
+
+@given(st.binary())
+def test_clean_lines_never_carry_control_characters(raw: bytes) -> None:
+    assert all(character >= " " or character == "\t" for character in lines.clean(raw))

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UserError
+from harness.model import CasePattern, CaseResult, Outcome
+from harness.suites import Selection
+from harness.suites.policy import Known, Policy, read_known
+
+
+def result(outcome: Outcome, name: str = "dynevent/fprobe.tc") -> CaseResult:
+    return CaseResult("ftracetest", name, outcome)
+
+
+MUST = CasePattern("ftracetest:dynevent/*fprobe*", "it proves the series", ("arm64",))
+KNOWN = Known("ftracetest:dynevent/*", "told so")
+
+
+def test_must_run_case_that_skips_is_red() -> None:
+    judged = Policy("arm64", (), (MUST,)).judge(result(Outcome.SKIP))
+    assert judged.outcome is Outcome.FAIL
+    assert "must run" in judged.diagnostic
+
+
+def test_skip_elsewhere_is_green() -> None:
+    assert Policy("x86_64", (), (MUST,)).judge(result(Outcome.SKIP)).outcome is Outcome.SKIP
+    assert Policy("arm64", (), ()).judge(result(Outcome.SKIP)).outcome is Outcome.SKIP
+    assert Policy("arm64", (), (MUST,)).judge(result(Outcome.SKIP, "other.tc")).outcome is Outcome.SKIP
+
+
+def test_must_run_case_that_is_not_there_is_red() -> None:
+    policy = Policy("arm64", (), (MUST,))
+    policy.judge(result(Outcome.PASS, "other.tc"))
+    (missing,) = policy.missing([Selection("ftracetest")])
+    assert missing.outcome is Outcome.LOST
+    # Whoever asked for some cases only knows that the others did not run.
+    assert not list(policy.missing([Selection("ftracetest", ("other*",))]))
+    assert not list(policy.missing([Selection("boot")]))
+    policy.judge(result(Outcome.PASS))
+    assert not list(policy.missing([Selection("ftracetest")]))
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_known_red(outcome: Outcome) -> None:
+    judged = Policy("x86_64", (KNOWN,), ()).judge(result(outcome))
+    assert judged.outcome is (Outcome.XFAIL if outcome in (Outcome.FAIL, Outcome.UNRESOLVED) else outcome)
+
+
+def test_known_crash_must_be_named() -> None:
+    crash = Known("ftracetest:*", "a bug of the base", outcome=(Outcome.CRASH,))
+    assert Policy("x86_64", (crash,), ()).judge(result(Outcome.CRASH)).outcome is Outcome.XFAIL
+    assert Policy("x86_64", (crash,), ()).judge(result(Outcome.FAIL)).outcome is Outcome.FAIL
+
+
+def test_bundled_list_gives_reasons() -> None:
+    assert all(entry.reason for entry in read_known())
+
+
+@pytest.mark.parametrize("text", ["[[known]]\ncase = 'x'\n", "[[known]]\ncase = 'x'\nreason = ' '\n", "nonsense"])
+def test_entry_without_a_reason(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(text)
+    with pytest.raises(UserError):
+        read_known(path)

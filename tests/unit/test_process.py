@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from harness import process
+from harness.errors import CommandFailed, InfrastructureError
+
+
+def test_run_gives_output_and_status() -> None:
+    assert process.run(["sh", "-c", "echo out; echo err >&2"]).stdout == "out\nerr\n"
+    assert process.run(["sh", "-c", "exit 3"], check=False).returncode == 3
+    with pytest.raises(CommandFailed) as caught:
+        process.run(["sh", "-c", "echo why; exit 3"])
+    assert (caught.value.status, caught.value.output) == (3, "why\n")
+
+
+def test_unknown_program() -> None:
+    with pytest.raises(InfrastructureError, match="no such program"):
+        process.run(["no-such-program"])
+
+
+def test_command_line_can_be_pasted(tmp_path: Path) -> None:
+    line = process.command_line(["sh", "-c", 'echo "$X" *'], cwd=tmp_path, env={"X": "a b"})
+    assert subprocess.run(line, shell=True, capture_output=True, text=True, check=True).stdout.strip() == "a b *"
+
+
+def test_timeout_ends_the_whole_group() -> None:
+    with pytest.raises(CommandFailed, match="no end after"):
+        process.run(["sh", "-c", "sleep 61 & sleep 61"], timeout=0.2)
+    assert not _running("sleep 61")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_children_die_with_their_parent(number: signal.Signals) -> None:
+    seconds = f"6{number.value}.5"
+    program = f"from harness import process; process.run(['sh', '-c', 'sleep {seconds} & sleep {seconds}'])"
+    parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    _wait_until(lambda: _running(f"sleep {seconds}") == 2)
+    os.kill(parent.pid, number)
+    parent.wait()
+    _wait_until(lambda: not _running(f"sleep {seconds}"))
+
+
+def _running(command: str) -> int:
+    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return found.splitlines().count(command)
+
+
+def _wait_until(condition: object) -> None:
+    assert callable(condition)
+    for _ in range(600):
+        if condition():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never came to pass")

@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from junitparser import JUnitXml
+
+from harness.errors import UserError
+from harness.model import CaseResult, Outcome
+from harness.results import Journal, asjson, journal, junit, read_run, rundir, text
+from harness.results.journal import RunReport
+
+
+def report(directory: Path, *results: CaseResult) -> RunReport:
+    with Journal(directory) as events:
+        events.write(journal.RunStarted(1.0, "some-series", "debian:x", ("--arch", "arm64", "--suite", "kunit", "--tree", "T")))
+        events.write(journal.JobStarted(1.0, "x86_64", "last"))
+        events.write(journal.JobProperties(1.0, "x86_64", "last", {"release": "6.12.99"}))
+        for result in results:
+            events.write(journal.CaseFinished(2.0, "x86_64", "last", result))
+        events.write(journal.RunFinished(3.0, 1))
+    return read_run(directory)
+
+
+ONE_OF_EACH = [CaseResult("suite", f"a/{outcome.value}.tc", outcome, 1.5, "why", "the log") for outcome in Outcome]
+
+
+def test_junit_is_read_back_as_it_was_meant(tmp_path: Path) -> None:
+    found = report(tmp_path, *ONE_OF_EACH)
+    junit.write(found, tmp_path / "junit.xml")
+    (suite,) = list(JUnitXml.fromfile(str(tmp_path / "junit.xml")))
+    assert suite.name == "some-series.last.x86_64.suite"
+    assert {one.name: one.value for one in suite.properties()}  # type: ignore[no-untyped-call] == {"release": "6.12.99"}
+    kinds = {case.name: [(type(one).__name__, one.type) for one in case.result] for case in suite}
+    assert kinds == {
+        "a/pass.tc": [],
+        "a/fail.tc": [("Failure", "fail")],
+        "a/skip.tc": [("Skipped", "skipped")],
+        "a/xfail.tc": [("Skipped", "skipped")],
+        "a/unresolved.tc": [("Failure", "unresolved")],
+        "a/crash.tc": [("Failure", "crash")],
+        "a/timeout.tc": [("Failure", "timeout")],
+        "a/lost.tc": [("Failure", "lost")],
+        "a/error.tc": [("Error", "error")],
+    }
+    assert all(case.classname == suite.name and case.time == 1.5 and case.system_out == "the log" for case in suite)
+
+
+@given(st.text(), st.text(), st.text(min_size=1))
+def test_nothing_a_guest_says_makes_junit_unreadable(diagnostic: str, log: str, name: str) -> None:
+    xml = junit.render_cases("x", [CaseResult("s", name, Outcome.FAIL, 0.0, diagnostic, log)])
+    ElementTree.fromstring(xml)
+
+
+def test_control_characters_and_markup(tmp_path: Path) -> None:
+    nasty = "\x00\x1b[31mred\x1b[0m <script>&]]>\x08"
+    found = report(tmp_path, CaseResult("s", "<b>", Outcome.FAIL, 0.0, nasty, nasty))
+    tree = ElementTree.fromstring(junit.render(found))
+    failure = tree.find(".//failure")
+    assert failure is not None
+    assert failure.text == "red <script>&]]>"
+
+
+def test_journal_of_a_killed_run(tmp_path: Path) -> None:
+    report(tmp_path, *ONE_OF_EACH)
+    path = tmp_path / "journal.jsonl"
+    whole = path.read_bytes()
+    for cut in range(len(whole.splitlines(keepends=True)[0]), len(whole), 7):
+        path.write_bytes(whole[:cut])
+        found = read_run(tmp_path)
+        assert found.started is not None
+        assert len(found.results) <= len(ONE_OF_EACH)
+    assert found.finished is None
+
+
+def test_damaged_journal(tmp_path: Path) -> None:
+    report(tmp_path, *ONE_OF_EACH)
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b"garbage\n" + path.read_bytes())
+    with pytest.raises(UserError, match=r"journal\.jsonl:1"):
+        read_run(tmp_path)
+
+
+def test_no_run(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no run"):
+        read_run(tmp_path)
+
+
+def test_summary_names_every_red_case_and_how_to_repeat_it(tmp_path: Path) -> None:
+    found = report(tmp_path, *ONE_OF_EACH)
+    shown = text.plain(found)
+    assert "$ harness run --tree T --arch x86_64 --points last --suite suite:a/fail.tc" in shown
+    assert shown.count("$ harness run") == sum(not outcome.green for outcome in Outcome)
+    assert text.closing_line(found) == "1 passed, 6 failed, 2 skipped"
+
+
+def test_json(tmp_path: Path) -> None:
+    found = json.loads(asjson.run_json(report(tmp_path, *ONE_OF_EACH)))
+    assert found["exit_code"] == 1
+    assert found["summary"]["lost"] == 1
+    assert found["jobs"][0]["cases"][0] == {
+        "suite": "suite",
+        "name": "a/pass.tc",
+        "outcome": "pass",
+        "seconds": 1.5,
+        "diagnostic": "why",
+        "log": "the log",
+    }
+
+
+def test_run_directories_never_collide(tmp_path: Path) -> None:
+    made = [rundir.create(tmp_path / "runs", "s") for _ in range(3)]
+    assert len(set(made)) == 3
+    assert (tmp_path / "runs" / "latest").resolve() == made[-1]

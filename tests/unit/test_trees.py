@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import hashlib
+import http.server
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from harness import tree
+from harness.cache import Cache
+from harness.errors import InfrastructureError, UserError
+from harness.tree.download import download
+from harness.tree.resolve import KERNEL_ORG_VARIABLE
+from tests import fake
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A web server with a folder of its own."""
+    folder = tmp_path / "www"
+    folder.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{httpd.server_address[1]}", folder
+        httpd.shutdown()
+
+
+def test_tarball_becomes_a_commit(tmp_path: Path, cache: Cache) -> None:
+    path = fake.write_tarball(tmp_path / "linux.tar.gz")
+    found = tree.resolve(f"tarball:{path}", cache)
+    assert found.version == "6.12.99"
+    assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    store = tree.Store(cache)
+    assert store.read_file(found.commit, "main.c") == fake.FILES["main.c"]
+    source = store.work_tree("build", found.commit)
+    assert (source / "scripts/kconfig/merge_config.sh").stat().st_mode & 0o111
+
+
+def test_tarball_is_imported_once_and_alike_everywhere(tmp_path: Path, cache: Cache) -> None:
+    path = fake.write_tarball(tmp_path / "linux.tar.gz")
+    first = tree.resolve(f"tarball:{path}", cache)
+    assert tree.resolve(f"tarball:{path}", cache) == first
+    assert tree.resolve(f"tarball:{path}", Cache(tmp_path / "other")).commit == first.commit
+
+
+@pytest.mark.parametrize("name", ["/etc/evil", "linux-6.12.99/../../evil", "../evil"])
+def test_tarball_that_leaves_its_folder_is_refused(tmp_path: Path, cache: Cache, name: str) -> None:
+    path = fake.write_tarball(tmp_path / "evil.tar.gz", {name: "evil"})
+    with pytest.raises(UserError, match="holds the path"):
+        tree.resolve(f"tarball:{path}", cache)
+    assert not list(tmp_path.rglob("evil"))
+
+
+@pytest.mark.parametrize("keep", [0, 10, 400])
+def test_damaged_tarball_is_refused(tmp_path: Path, cache: Cache, keep: int) -> None:
+    path = fake.write_tarball(tmp_path / "linux.tar.gz")
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(UserError, match="damaged"):
+        tree.resolve(f"tarball:{path}", cache)
+
+
+def test_flipped_byte_is_refused(tmp_path: Path, cache: Cache) -> None:
+    path = fake.write_tarball(tmp_path / "linux.tar.gz")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.raises(UserError, match="damaged"):
+        tree.resolve(f"tarball:{path}", cache)
+
+
+def test_tree_that_is_no_kernel_is_refused(tmp_path: Path, cache: Cache) -> None:
+    repository = fake.repository(tmp_path / "linux")
+    fake.git(repository, "rm", "--quiet", "Kconfig")
+    fake.git(repository, "commit", "--quiet", "--message=no kernel")
+    with pytest.raises(UserError, match="no kernel tree"):
+        tree.resolve(f"git:{repository}#main", cache)
+
+
+def test_git_tree_is_only_read(tmp_path: Path, cache: Cache) -> None:
+    repository = fake.repository(tmp_path / "linux")
+    before = {path: path.stat().st_mtime_ns for path in repository.rglob("*") if path.is_file()}
+    for reference in ("main", "HEAD", fake.git(repository, "rev-parse", "HEAD")):
+        found = tree.resolve(f"git:{repository}#{reference}", cache)
+        assert found.commit == fake.git(repository, "rev-parse", "HEAD")
+    assert {path: path.stat().st_mtime_ns for path in repository.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ("nonsense", "unknown tree"),
+        ("svn:somewhere", "unknown tree"),
+        ("tarball:", "names nothing"),
+        ("tarball:/nowhere.tar.xz", "no tarball"),
+        ("kernel.org:six", "no kernel version"),
+        ("git:/nowhere", "names no ref"),
+        ("git:/nowhere#main", "no repository"),
+    ],
+)
+def test_bad_spec(cache: Cache, spec: str, why: str) -> None:
+    with pytest.raises(UserError, match=why):
+        tree.resolve(spec, cache)
+
+
+def test_git_reference_that_does_not_exist(tmp_path: Path, cache: Cache) -> None:
+    repository = fake.repository(tmp_path / "linux")
+    with pytest.raises(UserError, match="has no 'nowhere'"):
+        tree.resolve(f"git:{repository}#nowhere", cache)
+
+
+def test_download_goes_on_where_it_broke_off(tmp_path: Path, server: tuple[str, Path]) -> None:
+    url, folder = server
+    content = bytes(range(256)) * 1000
+    (folder / "file").write_bytes(content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    target = tmp_path / "target"
+    # This server ignores ranges and sends everything: a part must then be replaced, not appended to.
+    target.with_name("target.part").write_bytes(content[:1000])
+    download(f"{url}/file", target, sha256)
+    assert target.read_bytes() == content
+
+
+def test_download_with_a_wrong_sum_leaves_nothing(tmp_path: Path, server: tuple[str, Path]) -> None:
+    url, folder = server
+    (folder / "file").write_bytes(b"tampered")
+    with pytest.raises(InfrastructureError, match="sha256"):
+        download(f"{url}/file", tmp_path / "target", "0" * 64)
+    assert not list(tmp_path.glob("target*"))
+
+
+def test_kernel_org(tmp_path: Path, cache: Cache, server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    url, folder = server
+    monkeypatch.setenv(KERNEL_ORG_VARIABLE, url)
+    mirror = folder / "v6.x"
+    mirror.mkdir()
+    path = fake.write_tarball(mirror / "linux-6.12.99.tar.xz")
+    sums = f"{hashlib.sha256(path.read_bytes()).hexdigest()}  linux-6.12.99.tar.xz\n"
+    (mirror / "sha256sums.asc").write_text(sums)
+    found = tree.resolve("kernel.org:6.12.99", cache)
+    assert found.version == "6.12.99"
+    assert "not checked" in found.source
+    with pytest.raises(UserError, match=r"no linux-6\.12\.98"):
+        tree.resolve("kernel.org:6.12.98", cache)
+
+
+def test_unreachable_server(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KERNEL_ORG_VARIABLE, "http://127.0.0.1:1")
+    with pytest.raises(InfrastructureError) as caught:
+        tree.resolve("kernel.org:6.12.99", cache)
+    assert "tarball:PATH" in caught.value.hint
