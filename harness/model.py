@@ -138,7 +138,7 @@ class Point(Struct, frozen=True):
     name: str
     commit: str
     content: str
-    """Git's id of the commit's tree: equal content gives equal kernels, whatever the history."""
+    """Digest of what a kernel is built from: equal content gives equal kernels, whatever the history."""
     patch: str = ""
     """The newest patch in it."""
 

@@ -177,7 +177,7 @@ class _Runner:
         for name in self._request.points:
             commit = applied.base if name == "base" else applied.tip
             patches = [result.patch for result in applied.results if result.commit] if name != "base" else []
-            yield Point(name, commit, self._store.rev_parse(f"{commit}^{{tree}}"), patches[-1] if patches else "")
+            yield Point(name, commit, self._store.content(commit), patches[-1] if patches else "")
 
 
 class _Job:

@@ -112,7 +112,8 @@ class _Parser:
                 self._pending.append(_Node(0, "nothing-to-run", Outcome.SKIP, reason, []))
                 self._close()
             return
-        self._plans[depth] = count
+        # A second plan does not take back what the first one promised.
+        self._plans[depth] = max(count, self._plans.get(depth, 0))
         if depth == 0 and sum(node.depth == 0 for node in self._pending) >= count:
             self._close()
 

@@ -15,8 +15,11 @@ from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from harness import process
-from harness.cache import Cache
+from harness.cache import Cache, digest_of
 from harness.errors import CommandFailed, InfrastructureError, UserError
+
+_NOT_BUILT = ("Documentation", "MAINTAINERS", "CREDITS", "LICENSES", "tools", "testing")
+"""Top folders, and those of tools/, that no build reads. `tools` itself is listed by its folders."""
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "fgraph-harness",
@@ -50,6 +53,13 @@ class Store:
 
     def rev_parse(self, revision: str) -> str:
         return self.git("rev-parse", "--verify", "--quiet", revision).stdout.strip()
+
+    def content(self, commit: str) -> str:
+        """A digest of all that a kernel is built from: two commits that differ in documentation or tests only share it."""
+        listing = self.git("ls-tree", commit).stdout.splitlines()
+        if any(line.endswith("\ttools") for line in listing):
+            listing += self.git("ls-tree", f"{commit}:tools").stdout.splitlines()
+        return digest_of(*(line for line in listing if line.split("\t")[1] not in _NOT_BUILT))
 
     def has(self, commit: str) -> bool:
         return self.git("cat-file", "-e", f"{commit}^{{tree}}", check=False).returncode == 0

@@ -32,7 +32,7 @@ class Bench:
 
     def build(self) -> tuple[Kernel, bool]:
         found = tree.resolve(f"git:{self.repository}#main", self.cache)
-        point = Point("base", found.commit, tree.Store(self.cache).rev_parse(f"{found.commit}^{{tree}}"))
+        point = Point("base", found.commit, tree.Store(self.cache).content(found.commit))
         target = arch.load("x86_64")
         return kernel.build(
             point, target, [self.fragment], kernel.detect(target), self.cache, self.log, progress=self.objects.append
@@ -69,6 +69,12 @@ def test_fragment_is_part_of_the_digest(bench: Bench) -> None:
     second, cached = bench.build()
     assert not cached
     assert second.digest != first.digest
+
+
+def test_selftests_are_not_part_of_the_digest(bench: Bench) -> None:
+    first, _ = bench.build()
+    bench.commit("tools/testing/selftests/ftrace/test.d/a.tc", "#!/bin/sh\n# description: changed\n")
+    assert bench.build() == (first, True)
 
 
 def test_history_is_not_part_of_the_digest(bench: Bench) -> None:

@@ -34,7 +34,8 @@ def test_junit_is_read_back_as_it_was_meant(tmp_path: Path) -> None:
     junit.write(found, tmp_path / "junit.xml")
     (suite,) = list(JUnitXml.fromfile(str(tmp_path / "junit.xml")))
     assert suite.name == "some-series.last.x86_64.suite"
-    assert {one.name: one.value for one in suite.properties()}  # type: ignore[no-untyped-call] == {"release": "6.12.99"}
+    properties = suite.properties()  # type: ignore[no-untyped-call]
+    assert {one.name: one.value for one in properties} == {"release": "6.12.99"}
     kinds = {case.name: [(type(one).__name__, one.type) for one in case.result] for case in suite}
     assert kinds == {
         "a/pass.tc": [],

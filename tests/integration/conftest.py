@@ -1,0 +1,47 @@
+"""Real kernels and real guests. The first run on a machine builds the kernel; later ones find it in the cache."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.arch import Arch, load
+from harness.cache import Cache
+from harness.guest import Accelerator, Boot, accelerator_for, build_initramfs
+from harness.model import Kernel
+from harness.paths import default_cache
+from harness.results import read_run
+
+ARCHS = ("x86_64", "arm64")
+
+
+def harness(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "harness", *map(str, arguments)], cwd=cwd, capture_output=True, text=True)
+
+
+class Machine:
+    """An architecture with a kernel and an initramfs, ready to be booted."""
+
+    def __init__(self, arch: Arch, boot: Boot, accelerator: Accelerator) -> None:
+        self.arch = arch
+        self.boot = boot
+        self.accelerator = accelerator
+
+
+@pytest.fixture(scope="session", params=ARCHS)
+def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Machine:
+    """The unpatched kernel of an architecture, built as `harness build` builds it."""
+    directory = tmp_path_factory.mktemp(f"build-{request.param}")
+    done = harness("build", "--series", "none", "--arch", request.param, "--out", directory, cwd=directory)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (job,) = read_run(directory / "latest").jobs.values()
+    cache = Cache(default_cache())
+    kernel = cache.read_record("kernels", job.properties["kernel"], Kernel)
+    assert kernel is not None
+    arch = load(request.param)
+    initramfs, _ = build_initramfs(kernel, job.properties["base"], arch, cache)
+    boot = Boot(kernel.image, initramfs.path, ("ftrace=nop", "kunit.enable=0"))
+    return Machine(arch, boot, accelerator_for(arch, boot, cache))

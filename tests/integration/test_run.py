@@ -1,0 +1,102 @@
+"""Whole runs, from series to junit.xml, as a user starts them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+
+from harness.model import Outcome
+from harness.results import read_run
+from tests import fake
+from tests.integration.conftest import ARCHS, harness
+
+SUITES = ("--suite", "kunit", "--suite", "samples")
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_bundled_series(arch: str, tmp_path: Path) -> None:
+    done = harness("run", "--arch", arch, *SUITES, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    directory = tmp_path / "runs" / "latest"
+    for name in ("run.toml", "journal.jsonl", "junit.xml"):
+        assert (directory / name).stat().st_size
+    for name in ("build.log", ".config", "console.log", "qemu.cmd"):
+        assert (directory / arch / "last" / name).stat().st_size
+    suites = {suite.name: suite for suite in JUnitXml.fromfile(str(directory / "junit.xml"))}
+    assert {name.rsplit(".", 1)[1] for name in suites} == {"apply", "config", "build", "kunit", "samples"}
+    assert all(suite.failures == suite.errors == 0 for suite in suites.values())
+    assert f"fprobe-on-fgraph.last.{arch}.kunit" in suites
+    assert "passed, 0 failed" in done.stdout
+    assert harness("report", "runs/latest", cwd=tmp_path).returncode == 0
+
+
+def test_symbol_that_vanishes_ends_the_job_red(tmp_path: Path) -> None:
+    fragment = tmp_path / "impossible.config"
+    fragment.write_text("CONFIG_FPROBE=y\n")
+    done = harness("run", "--series", "none", "--arch", "arm64", "--config", fragment, *SUITES, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "CONFIG_FPROBE=y did not stick (impossible.config:1)" in done.stdout
+    assert "DYNAMIC_FTRACE_WITH_REGS" in done.stdout
+    assert [result.id for result in read_run(tmp_path / "runs" / "latest").results] == ["config:config"]
+
+
+def test_patch_that_does_not_apply_is_a_red_case(tmp_path: Path) -> None:
+    series = fake.series(tmp_path / "elsewhere", {"main.c": "int first;\n"})
+    done = harness("run", "--series", series, "--arch", "x86_64", *SUITES, cwd=tmp_path)
+    assert done.returncode == 1
+    (case,) = read_run(tmp_path / "runs" / "latest").results
+    assert (case.suite, case.outcome) == ("apply", Outcome.FAIL)
+    assert "main.c" in case.diagnostic
+
+
+def test_case_that_takes_the_guest_along_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A series that makes one selftest panic the kernel, and another lose its exit status."""
+    patch = tmp_path / "s"
+    patch.mkdir()
+    (patch / "series").write_text("0001-panic.patch\n")
+    folder = "tools/testing/selftests/ftrace/test.d/00basic"
+    files = {
+        "harness-a-panics.tc": "echo c > /proc/sysrq-trigger; sleep 100",
+        "harness-b-warns.tc": "echo 'WARNING: CPU: 0 PID: 1 at made/up.c:1 made_up+0x1/0x2' > /dev/kmsg",
+        "harness-c-loses-its-status.tc": "kill -9 $PPID; kill -9 $$",
+        "harness-d-passes.tc": "true",
+    }
+    mail = ["From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001", "From: T <t@localhost>"]
+    mail += ["Date: Sat, 1 Jan 2000 00:00:00 +0000", "Subject: [PATCH] tests that misbehave", "", "On purpose.", "---"]
+    for name, body in files.items():
+        content = ["#!/bin/sh", f"# description: {name}", body]
+        mail += [f"diff --git a/{folder}/{name} b/{folder}/{name}", "new file mode 100644", "index 000000000000..111111111111"]
+        mail += ["--- /dev/null", f"+++ b/{folder}/{name}", f"@@ -0,0 +1,{len(content)} @@", *(f"+{line}" for line in content)]
+    (patch / "0001-panic.patch").write_text("\n".join(mail) + "\n--\n2.0\n")
+    done = harness("run", "--series", patch, "--arch", "x86_64", "--suite", "ftracetest:00basic/harness-*", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    report = read_run(tmp_path / "runs" / "latest")
+    outcomes = {result.name.split("-")[1]: result.outcome for result in report.results if result.suite == "ftracetest"}
+    assert outcomes == {"a": Outcome.CRASH, "b": Outcome.CRASH, "c": Outcome.LOST, "d": Outcome.PASS}
+    # Tests and documentation do not change the kernel: none was built.
+    assert "in the cache" in done.stderr
+
+
+def test_second_run_on_the_same_cache_is_refused(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "harness", "run", "--arch", "x86_64", "--suite", "kunit"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as first:
+        assert first.stderr is not None
+        first.stderr.readline()
+        second = harness("run", "--arch", "x86_64", "--suite", "kunit", cwd=tmp_path)
+        assert second.returncode == 2
+        assert "is using the cache" in second.stderr
+        first.terminate()
+        first.communicate()
+    assert first.returncode == 130
+    report = read_run(tmp_path / "runs" / "latest")
+    assert report.finished is not None
+    assert report.finished.exit_code == 130
+    assert (tmp_path / "runs" / "latest" / "junit.xml").exists()
