@@ -18,6 +18,8 @@ from harness.logs.splat import Scanner, Splat
 _CHUNK = 1 << 16
 _LONGEST_LINE = 1 << 14
 """Bytes after which a line without an end is taken as one, so that memory stays bounded whatever a guest sends."""
+_LONGEST_READ = 1 << 24
+"""Bytes of the log that are looked at in one go."""
 _REMEMBERED_LINES = 60
 
 
@@ -69,13 +71,14 @@ class Console:
             return self._fences.pop(fence, None) is not None
 
     def read(self, start: int, end: int | None = None) -> Iterator[str]:
-        """The file's lines between two offsets, cleaned."""
+        """The file's lines between two offsets, cleaned; no more than _LONGEST_READ, lest a flood fill the memory. What is cut
+        off was not seen, and what was to be seen there is lost: red."""
         with self.path.open("rb") as file:
             file.seek(start)
             position = start
             for raw in file:
                 position += len(raw)
-                if end is not None and position > end:
+                if (end is not None and position > end) or position - start > _LONGEST_READ:
                     return
                 yield lines.clean(raw)
 

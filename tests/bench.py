@@ -1,0 +1,177 @@
+"""Benchmarks: each compares two things in one run, or measures something that does not depend on how fast the machine is.
+
+nox -s bench                 all of them, most of an hour on two cores
+nox -s bench -- warm memory  some of them"""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from harness import arch, kernel, paths, process, tree
+from harness.cache import Cache
+from harness.guest import Accelerator, Boot, build_initramfs
+from harness.guest.console import Console
+from harness.guest.guest import started
+from harness.model import Kernel, Point
+from harness.results import read_run
+
+ARCH = "x86_64"
+LOG_BYTES = 100_000_000
+
+# What a user would write who wants the same tests and takes the rest as it comes: QEMU's default machine, found over ACPI.
+PLAIN = """\
+CONFIG_PCI=y
+CONFIG_ACPI=y
+CONFIG_INPUT=y
+CONFIG_SERIO=y
+CONFIG_VT=y
+CONFIG_KERNEL_XZ=y
+CONFIG_RD_GZIP=y
+CONFIG_RD_XZ=y
+CONFIG_CPU_SUP_INTEL=y
+CONFIG_CPU_SUP_AMD=y
+CONFIG_IPV6=y
+CONFIG_UNIX=y
+"""
+
+
+def harness(*arguments: str, out: Path) -> float:
+    """Seconds that a whole run takes."""
+    start = time.monotonic()
+    command = [sys.executable, "-m", "harness", "run", "--series", "none", "--arch", ARCH, "--out", str(out), *arguments]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - start
+
+
+def latest_kernel(out: Path, cache: Cache) -> tuple[Kernel, str]:
+    (job,) = read_run(out / "latest").jobs.values()
+    found = cache.read_record("kernels", job.properties["kernel"], Kernel)
+    assert found is not None
+    return found, job.properties["base"]
+
+
+def boot_seconds(built: Kernel, commit: str, cache: Cache, cmdline: tuple[str, ...] = ("ftrace=nop", "kunit.enable=0")) -> float:
+    target = arch.load(ARCH)
+    initramfs, _ = build_initramfs(built, commit, target, cache)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        started(target, Accelerator.TCG, Boot(built.image, initramfs.path, cmdline), Path(folder)) as guest,
+    ):
+        guest.wait_for_agent()
+        return guest.boot_seconds
+
+
+def warm() -> str:
+    """From start to the guest's boot when nothing changed."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        harness("--suite", "kunit", out=out)
+        seconds = []
+        for _ in range(3):
+            start = time.time()
+            harness("--suite", "kunit", out=out)
+            seconds.append((out / "latest" / ARCH / "base" / "qemu.cmd").stat().st_mtime - start)
+        log = (out / "latest" / ARCH / "base" / "build.log").read_text()
+        assert "nothing to build" in log
+    return f"nothing changed, from start to the guest's boot: {min(seconds):.2f} s (at most 2), without calling make"
+
+
+def memory() -> str:
+    """Peak memory of the console's reader while a guest prints."""
+    line = b"[ 1234.567890][ T1234] something that a kernel might well say, at about the usual length of a line\n"
+    ours, theirs = socket.socketpair()
+    with tempfile.TemporaryDirectory() as folder, ours:
+        console = Console(ours, Path(folder) / "console.log")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+        def flood() -> None:
+            with theirs:
+                for _ in range(LOG_BYTES // (len(line) * 1000)):
+                    theirs.sendall(line * 1000)
+
+        start = time.monotonic()
+        writer = threading.Thread(target=flood)
+        writer.start()
+        writer.join()
+        console.closed.wait()
+        seconds = time.monotonic() - start
+        size = console.path.stat().st_size
+        console.close()
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    rate = size / seconds / 1e6
+    return (
+        f"memory with a console log of {size / 1e6:.0f} MB: {peak / 1024:.0f} MB "
+        f"(at most 150; {(peak - before) / 1024:.0f} MB of it for the log), read at {rate:.0f} MB/s"
+    )
+
+
+def overhead() -> str:
+    """A cold build and a boot by the harness, against the same commands by hand."""
+    cache = Cache(paths.default_cache())
+    os.environ["CCACHE_DISABLE"] = "1"
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        fragment = out / "cold.config"
+        fragment.write_text(f"# a digest of its own: {time.time()}\nCONFIG_FTRACE=y\n")
+        target, base = arch.load(ARCH), tree.resolve(tree.default_spec(()), cache)
+        source = tree.Store(cache).work_tree("build", base.commit)
+        build = source.parent / f"{ARCH}-gcc"
+        process.run(["rm", "-rf", build])
+        ours = harness("--suite", "kunit", "--config", str(fragment), out=out)
+        built, commit = latest_kernel(out, cache)
+
+        process.run(["rm", "-rf", build])
+        start = time.monotonic()
+        toolchain = kernel.detect(target)
+        make = ["make", "-C", str(source), f"O={build}", *toolchain.variables]
+        process.run([*make, "tinyconfig"])
+        merge = [str(source / "scripts/kconfig/merge_config.sh"), "-m", "-O", str(build), str(build / ".config")]
+        process.run([*merge, *map(str, kernel.fragments_for(target, [fragment]))], cwd=build)
+        process.run([*make, "olddefconfig"])
+        process.run([*make, f"-j{os.cpu_count()}", "LOCALVERSION=", target.kernel.target, "modules"])
+        install = [f"INSTALL_MOD_PATH={out / 'modules'}", "INSTALL_MOD_STRIP=1", "modules_install"]
+        process.run([*make, "LOCALVERSION=", *install])
+        theirs = time.monotonic() - start + boot_seconds(built, commit, cache, ("ftrace=nop",))
+    return f"harness over raw make and raw QEMU: {ours:.0f} s / {theirs:.0f} s = {ours / theirs:.3f} (at most 1.05)"
+
+
+def boot() -> str:
+    """The machine without PCI, ACPI and input against the default machine of a plain configuration."""
+    cache = Cache(paths.default_cache())
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder)
+        harness("--suite", "kunit", out=out)
+        small, commit = latest_kernel(out, cache)
+        fragment = out / "plain.config"
+        fragment.write_text(PLAIN)
+        target, store = arch.load(ARCH), tree.Store(cache)
+        point = Point("base", commit, store.content(commit))
+        fragments = kernel.fragments_for(target, [fragment])
+        plain, _ = kernel.build(point, target, fragments, kernel.detect(target), cache, out / "plain.log")
+        seconds = [(boot_seconds(small, commit, cache), boot_seconds(plain, commit, cache)) for _ in range(5)]
+    ours, theirs = min(one for one, _ in seconds), min(other for _, other in seconds)
+    return (
+        f"boot to the agent: {ours:.2f} s against {theirs:.2f} s of a plain configuration; "
+        f"{small.objects} objects (at most 900) against {plain.objects}"
+    )
+
+
+BENCHMARKS: dict[str, Callable[[], str]] = {"memory": memory, "warm": warm, "boot": boot, "overhead": overhead}
+
+
+def main(names: Sequence[str]) -> None:
+    for name in names or BENCHMARKS:
+        print(f"{name}: {BENCHMARKS[name]()}", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
