@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from harness import __version__, arch, doctor, paths, pipeline, series, tree
+from harness import __version__, arch, doctor, paths, pipeline, request, series, tree
 from harness.cache import Cache
 from harness.errors import HarnessError
 from harness.logs import ktap, splat
@@ -144,11 +144,11 @@ def run(suite_specs: tuple[str, ...], cache: Path, out: Path, install: bool, **j
     \b
     harness run --arch arm64 --suite 'ftracetest:dynevent/*fprobe*' --points base,last
     """
-    selections = pipeline.parse_suites(suite_specs)
-    request = pipeline.request(selections=selections, arguments=_arguments(), **job)
-    doctor.check(request.archs, install)
+    selections = request.parse_suites(suite_specs)
+    wanted = request.parse(selections=selections, arguments=_arguments(), **job)
+    doctor.check(wanted.archs, install)
     with Progress(_err) as progress:
-        report = pipeline.run(request, Cache(cache), out, progress)
+        report = pipeline.run(wanted, Cache(cache), out, progress)
     text.summary(report, _out)
     _out.print(f"\n{escape(str(report.directory))}\n{text.closing_line(report)}")
     assert report.finished is not None
@@ -163,10 +163,10 @@ def build(cache: Path, out: Path, install: bool, **job: Any) -> int:
     \b
     harness build --arch x86_64 --series none
     """
-    request = pipeline.request(selections=(), arguments=_arguments(), **job)
-    doctor.check(request.archs, install)
+    wanted = request.parse(selections=(), arguments=_arguments(), **job)
+    doctor.check(wanted.archs, install)
     with Progress(_err) as progress:
-        report = pipeline.run(request, Cache(cache), out, progress)
+        report = pipeline.run(wanted, Cache(cache), out, progress)
     text.summary(report, _out)
     for job_report in report.jobs.values():
         if digest := job_report.properties.get("kernel"):

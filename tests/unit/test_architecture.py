@@ -14,6 +14,8 @@ LAYERS = [
     ["__main__"],
     ["cli"],
     ["pipeline"],
+    ["job"],
+    ["request"],
     ["suites"],
     ["results"],
     ["guest", "kernel", "series", "doctor", "progress"],

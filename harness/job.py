@@ -1,0 +1,193 @@
+"""One architecture at one point: configuration -> kernel -> initramfs -> guest -> cases, each reported to the journal as it
+happens."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from msgspec import Struct
+
+from harness import guest, kernel, suites
+from harness.arch import Arch
+from harness.cache import Cache
+from harness.errors import InfrastructureError
+from harness.guest import Boot, qemu
+from harness.kernel import kconfig
+from harness.model import AppliedSeries, CaseResult, Kernel, Outcome, PatchState, Point, Tree
+from harness.progress import Progress
+from harness.request import Request
+from harness.results import Journal, journal
+from harness.suites import Target
+from harness.suites.policy import Policy, read_known
+from harness.tree import Store
+
+T = TypeVar("T")
+
+_PATCH_OUTCOMES = {
+    PatchState.APPLIED: (Outcome.PASS, ""),
+    PatchState.UPSTREAM: (Outcome.SKIP, "its change is in the tree already"),
+    PatchState.CONFLICT: (Outcome.FAIL, ""),
+    PatchState.NOT_TRIED: (Outcome.LOST, "not tried: an earlier patch does not apply"),
+}
+
+
+class Failed(Exception):
+    """A stage ended the job; the case that says so is in the journal."""
+
+
+class Context(Struct, frozen=True):
+    """What all jobs of a run share."""
+
+    request: Request
+    cache: Cache
+    tree: Tree
+    applied: AppliedSeries
+    directory: Path
+    """The run directory."""
+    events: Journal
+    progress: Progress
+
+
+class Job:
+    """Call `run` once."""
+
+    def __init__(self, context: Context, arch: Arch, point: Point) -> None:
+        self._request = context.request
+        self._cache = context.cache
+        self._events = context.events
+        self._progress = context.progress
+        self._tree = context.tree
+        self._applied = context.applied
+        self._arch = arch
+        self._point = point
+        self._directory = context.directory / arch.name / point.name
+        self._directory.mkdir(parents=True)
+        patched = point.name != "base"
+        self._policy = Policy(arch.name, read_known(), self._request.series.must_run if patched else ())
+        self._required = tuple(filter(None, [self._request.series.fragment])) if patched else ()
+
+    def run(self) -> None:
+        """Raises Failed if a stage ended the job early."""
+        self._events.write(journal.JobStarted(journal.now(), self._arch.name, self._point.name))
+        if self._point.name != "base":
+            self._report_patches()
+        self._properties(base=self._tree.commit, patch=self._point.patch or "none", tree=self._tree.source)
+        built = self._stage("build", self._build)
+        initramfs = self._stage("initramfs", lambda: guest.build_initramfs(built, self._point.commit, self._arch, self._cache))
+        self._test(built, initramfs.path)
+
+    def _report_patches(self) -> None:
+        for patch in self._applied.results:
+            outcome, why = _PATCH_OUTCOMES[patch.state]
+            self._emit(CaseResult("apply", patch.patch, outcome, diagnostic=patch.detail or why))
+        if not self._applied.complete:
+            raise Failed
+
+    def _build(self) -> tuple[Kernel, bool]:
+        toolchain = kernel.detect(self._arch)
+        fragments = kernel.fragments_for(self._arch, [*self._request.fragments, *self._required])
+        try:
+            built, cached = kernel.build(
+                self._point,
+                self._arch,
+                fragments,
+                toolchain,
+                self._cache,
+                self._directory / "build.log",
+                required=self._required,
+                jobs=self._request.jobs,
+                progress=lambda text: self._step(f"building: {text}"),
+            )
+        except kernel.ConfigNotProved as failure:
+            self._emit(CaseResult("config", "config", Outcome.FAIL, diagnostic=failure.message))
+            raise Failed from None
+        except kernel.BuildFailed as failure:
+            self._emit(CaseResult("config", "config", Outcome.PASS))
+            self._emit(CaseResult("build", "build", Outcome.FAIL, diagnostic=failure.message, log=failure.hint))
+            raise Failed from None
+        (self._directory / ".config").write_bytes(built.config.read_bytes())
+        self._emit(CaseResult("config", "config", Outcome.PASS))
+        self._emit(CaseResult("build", "build", Outcome.PASS, seconds=built.seconds, log="\n".join(built.warnings)))
+        self._properties(
+            release=built.release,
+            config=built.config_digest,
+            compiler=built.compiler,
+            kernel=built.digest,
+            warnings=str(len(built.warnings)),
+        )
+        self._say(
+            f"kernel {built.release}: "
+            + (
+                "in the cache"
+                if cached
+                else f"{built.objects} objects in {built.seconds:.0f} s"
+                + (f", ccache hit {built.ccache}" if built.ccache else "")
+            )
+            + (f", {len(built.warnings)} warnings" if built.warnings else "")
+        )
+        return built, cached
+
+    def _test(self, built: Kernel, initramfs: Path) -> None:
+        selected = [(suites.ALL[selection.suite], selection) for selection in self._request.selections]
+        if not selected:
+            return
+        noise = tuple(suite.quiet for suite in suites.ALL.values() if suite.quiet)
+        unwanted = tuple(
+            suite.quiet for suite in suites.ALL.values() if suite.quiet and suite.name not in {one.name for one, _ in selected}
+        )
+        boot = Boot(built.image, initramfs, unwanted)
+        target = Target(self._arch.name, built, kconfig.read_config(built.config), self._point.commit, Store(self._cache))
+        accelerator = self._stage(
+            "accelerator", lambda: (qemu.accelerator_for(self._arch, boot, self._cache, self._request.accel), True)
+        )
+        self._properties(qemu=qemu.version(self._arch), accelerator=accelerator.value)
+        self._step(f"booting under {accelerator.value}")
+        start = time.monotonic()
+        counts = {"done": 0, "red": 0}
+
+        def emit(result: CaseResult) -> None:
+            judged = self._emit(result)
+            counts["done"] += 1
+            counts["red"] += not judged.outcome.green
+            self._step(f"{counts['done']} cases, {counts['red']} red, {judged.id}")
+
+        suites.run_suites(selected, target, self._arch, accelerator, boot, self._directory, noise, emit)
+        for missing in self._policy.missing(self._request.selections):
+            self._emit(missing)
+        self._finished("guest", time.monotonic() - start, cached=False)
+        self._say(f"{counts['done']} cases, {counts['red']} red")
+
+    def _stage(self, name: str, work: Callable[[], tuple[T, bool]]) -> T:
+        """Run a stage; an infrastructure error becomes the job's `error` case."""
+        self._step(name)
+        start = time.monotonic()
+        try:
+            value, cached = work()
+        except InfrastructureError as failure:
+            self._emit(CaseResult(name, name, Outcome.ERROR, diagnostic=failure.message, log=failure.hint))
+            raise Failed from failure
+        self._finished(name, time.monotonic() - start, cached)
+        return value
+
+    def _emit(self, result: CaseResult) -> CaseResult:
+        judged = self._policy.judge(result)
+        self._events.write(journal.CaseFinished(journal.now(), self._arch.name, self._point.name, judged))
+        if not judged.outcome.green:
+            self._say(f"{judged.outcome.value}: {judged.id}: {judged.diagnostic.splitlines()[0] if judged.diagnostic else ''}")
+        return judged
+
+    def _finished(self, stage: str, seconds: float, cached: bool) -> None:
+        event = journal.StageFinished(journal.now(), self._arch.name, self._point.name, stage, round(seconds, 3), cached)
+        self._events.write(event)
+
+    def _properties(self, **properties: str) -> None:
+        self._events.write(journal.JobProperties(journal.now(), self._arch.name, self._point.name, properties))
+
+    def _say(self, text: str) -> None:
+        self._progress.say(f"{self._arch.name}/{self._point.name}: {text}")
+
+    def _step(self, text: str) -> None:
+        self._progress.step(f"{self._arch.name}/{self._point.name}: {text}")

@@ -1,0 +1,89 @@
+"""What a run was asked for: the words of the command line, checked and turned into values before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from harness import arch, kernel, series, suites, tree
+from harness.arch import Arch
+from harness.errors import UserError
+from harness.model import Series
+from harness.suites import Selection
+
+POINTS = ("base", "last")
+DEFAULT_ARCHS = ("x86_64", "arm64")
+
+
+class Request(Struct, frozen=True):
+    """Made by `parse`."""
+
+    series: Series
+    tree: str
+    archs: tuple[Arch, ...]
+    selections: tuple[Selection, ...]
+    points: tuple[str, ...]
+    fragments: tuple[Path, ...] = ()
+    jobs: int | None = None
+    accel: str = "auto"
+    toolchain: str = "gcc"
+    arguments: tuple[str, ...] = ()
+    """Those of the command line that repeat it."""
+
+
+def parse(
+    *,
+    series_spec: str,
+    tree_spec: str | None,
+    archs: Sequence[str],
+    points: str,
+    selections: tuple[Selection, ...],
+    fragments: Sequence[Path],
+    jobs: int | None,
+    accel: str,
+    toolchain: str,
+    arguments: tuple[str, ...],
+) -> Request:
+    """Check what the command line says. Raises UserError for anything that names nothing."""
+    found = series.load(series_spec)
+    wanted = tuple(dict.fromkeys(points.split(",")))
+    for name in wanted:
+        if name not in POINTS:
+            raise UserError(f"unknown point '{name}'", hint=f"one of {', '.join(POINTS)}, or several with commas")
+    if not found.patches:
+        wanted = ("base",)
+    targets = tuple(arch.load(name) for name in dict.fromkeys(archs or DEFAULT_ARCHS))
+    for target in targets:
+        kernel.fragments_for(target, fragments)
+    if toolchain not in kernel.TOOLCHAINS:
+        raise UserError(f"unknown toolchain '{toolchain}'", hint=f"one of {', '.join(kernel.TOOLCHAINS)}")
+    spec = tree_spec or tree.default_spec(found.tested_on)
+    tree.check_spec(spec)
+    return Request(
+        series=found,
+        tree=spec,
+        archs=targets,
+        selections=selections,
+        points=wanted,
+        fragments=tuple(path.resolve() for path in fragments),
+        jobs=jobs,
+        accel=accel,
+        toolchain=toolchain,
+        arguments=arguments,
+    )
+
+
+def parse_suites(specs: Sequence[str]) -> tuple[Selection, ...]:
+    """`NAME` or `NAME:GLOB`, several of one suite joined; all suites if there is none. Raises UserError."""
+    globs: dict[str, list[str]] = {}
+    for spec in specs:
+        name, _, glob = spec.partition(":")
+        if name not in suites.ALL:
+            raise UserError(f"unknown suite '{name}'", hint=f"one of {', '.join(suites.ALL)}; NAME:GLOB for some of its cases")
+        globs.setdefault(name, []).extend([glob] if glob else [])
+    whole = {name for name in globs if any(spec == name for spec in specs)}
+    return tuple(
+        Selection(name, () if name in whole else tuple(globs.get(name, ()))) for name in suites.ALL if name in globs or not specs
+    )
