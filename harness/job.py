@@ -65,6 +65,8 @@ class Job:
         self._point = point
         self._directory = context.directory / arch.name / point.name
         self._directory.mkdir(parents=True)
+        self._done = 0
+        self._red = 0
         patched = point.name != "base"
         self._policy = Policy(arch.name, read_known(), self._request.series.must_run if patched else ())
         self._required = tuple(filter(None, [self._request.series.fragment])) if patched else ()
@@ -146,19 +148,11 @@ class Job:
         self._properties(qemu=qemu.version(self._arch), accelerator=accelerator.value)
         self._step(f"booting under {accelerator.value}")
         start = time.monotonic()
-        counts = {"done": 0, "red": 0}
-
-        def emit(result: CaseResult) -> None:
-            judged = self._emit(result)
-            counts["done"] += 1
-            counts["red"] += not judged.outcome.green
-            self._step(f"{counts['done']} cases, {counts['red']} red, {judged.id}")
-
-        suites.run_suites(selected, target, self._arch, accelerator, boot, self._directory, noise, emit)
+        suites.run_suites(selected, target, self._arch, accelerator, boot, self._directory, noise, self._emit)
         for missing in self._policy.missing(self._request.selections):
             self._emit(missing)
         self._finished("guest", time.monotonic() - start, cached=False)
-        self._say(f"{counts['done']} cases, {counts['red']} red")
+        self._say(f"{self._done} cases, {self._red} red")
 
     def _stage(self, name: str, work: Callable[[], tuple[T, bool]]) -> T:
         """Run a stage; an infrastructure error becomes the job's `error` case."""
@@ -172,12 +166,14 @@ class Job:
         self._finished(name, time.monotonic() - start, cached)
         return value
 
-    def _emit(self, result: CaseResult) -> CaseResult:
+    def _emit(self, result: CaseResult) -> None:
         judged = self._policy.judge(result)
+        self._done += 1
+        self._red += not judged.outcome.green
         self._events.write(journal.CaseFinished(journal.now(), self._arch.name, self._point.name, judged))
         if not judged.outcome.green:
             self._say(f"{judged.outcome.value}: {judged.id}: {judged.diagnostic.splitlines()[0] if judged.diagnostic else ''}")
-        return judged
+        self._step(f"{self._done} cases, {self._red} red, {judged.id}")
 
     def _finished(self, stage: str, seconds: float, cached: bool) -> None:
         event = journal.StageFinished(journal.now(), self._arch.name, self._point.name, stage, round(seconds, 3), cached)

@@ -60,7 +60,12 @@ class Policy:
         return result
 
     def missing(self, selections: Sequence[Selection]) -> Iterator[CaseResult]:
-        """A lost case for each must-run pattern of a suite that ran whole, if no case matched it."""
+        """A lost case for each suite or glob that was asked for and that no case answered to, and for each must-run pattern of
+        a suite that ran whole, if no case matched it."""
+        for selection in selections:
+            for glob in selection.globs or ("*",):
+                if not fnmatch.filter(self._seen, f"{selection.suite}:{glob}"):
+                    yield CaseResult(selection.suite, glob, Outcome.LOST, diagnostic="asked for, but no case reported")
         whole = {selection.suite for selection in selections if not selection.globs}
         for entry in self._must_run:
             suite, _, name = entry.case.partition(":")

@@ -37,7 +37,6 @@ def test_must_run_case_that_is_not_there_is_red() -> None:
     assert missing.outcome is Outcome.LOST
     # Whoever asked for some cases only knows that the others did not run.
     assert not list(policy.missing([Selection("ftracetest", ("other*",))]))
-    assert not list(policy.missing([Selection("boot")]))
     policy.judge(result(Outcome.PASS))
     assert not list(policy.missing([Selection("ftracetest")]))
 
@@ -64,3 +63,11 @@ def test_entry_without_a_reason(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(UserError):
         read_known(path)
+
+
+def test_selection_that_nothing_answers_to_is_red() -> None:
+    policy = Policy("arm64", (), ())
+    policy.judge(result(Outcome.PASS))
+    assert [one.id for one in policy.missing([Selection("ftracetest"), Selection("kunit")])] == ["kunit:*"]
+    globs = Selection("ftracetest", ("dynevent/*", "dynevnt/*"))
+    assert [one.id for one in policy.missing([globs])] == ["ftracetest:dynevnt/*"]
