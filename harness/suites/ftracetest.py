@@ -15,8 +15,13 @@ from harness.suites.base import Case, CommandSuite, Target
 
 _SECONDS = 60.0
 _SLOW_SECONDS = 240.0
-_SLOW = ("kprobe/multiple_kprobes.tc", "kprobe/kprobe_insn_boundary.tc", "dynevent/add_remove_btfarg.tc")
-"""Probe hundreds of functions one by one: slow by design."""
+_SLOW = (
+    "direct/ftrace-direct.tc",
+    "kprobe/multiple_kprobes.tc",
+    "kprobe/kprobe_insn_boundary.tc",
+    "dynevent/add_remove_btfarg.tc",
+)
+"""Slow by design: they probe hundreds of functions one by one, or patch text all the time."""
 
 _LOGS = "/tmp/ftracetest"
 _LOG_BYTES = 20_000

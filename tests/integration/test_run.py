@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 from junitparser import JUnitXml
 
+from harness.arch import load
+from harness.kernel import fragments_for
+from harness.kernel.kconfig import read_fragment
 from harness.model import Outcome
 from harness.results import read_run
 from tests import fake
@@ -100,3 +104,27 @@ def test_second_run_on_the_same_cache_is_refused(tmp_path: Path) -> None:
     assert report.finished is not None
     assert report.finished.exit_code == 130
     assert (tmp_path / "runs" / "latest" / "junit.xml").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@pytest.mark.parametrize("kilobytes", [64, 512, 2048])
+def test_full_disk_is_the_machines_fault(kilobytes: int, tmp_path: Path) -> None:
+    """Whatever stage fills it: exit code 3, no traceback, and a run directory that can be read."""
+    content = "".join(f"{number} {'x' * 80}\n" for number in range(12000))
+    repository = fake.repository(tmp_path / "linux")
+    (repository / "main.c").write_text(content)
+    # With every symbol that is asked for, the fake kernel gets as far as its compiler.
+    asked = {request.symbol for path in fragments_for(load("x86_64"), []) for request in read_fragment(path, "x86_64")}
+    (repository / "Kconfig").write_text("".join(f"config {symbol}\n" for symbol in sorted(asked)))
+    fake.git(repository, "commit", "--quiet", "--all", "--message=large")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", disk], check=True)
+    try:
+        arguments = ("--series", "none", "--tree", f"git:{repository}#main", "--arch", "x86_64", "--cache", disk / "cache")
+        done = harness("run", *arguments, cwd=tmp_path)
+    finally:
+        subprocess.run(["umount", disk], check=True)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert harness("report", cwd=tmp_path).returncode == 3
