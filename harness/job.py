@@ -76,7 +76,9 @@ class Job:
         self._events.write(journal.JobStarted(journal.now(), self._arch.name, self._point.name))
         if self._point.name != "base":
             self._report_patches()
-        self._properties(base=self._tree.commit, patch=self._point.patch or "none", tree=self._tree.source)
+        self._properties(
+            base=self._tree.commit, commit=self._point.commit, patch=self._point.patch or "none", tree=self._tree.source
+        )
         built = self._stage("build", self._build)
         initramfs = self._stage("initramfs", lambda: guest.build_initramfs(built, self._point.commit, self._arch, self._cache))
         self._test(built, initramfs.path)

@@ -56,7 +56,7 @@ def latest_kernel(out: Path, cache: Cache) -> tuple[Kernel, str]:
     (job,) = read_run(out / "latest").jobs.values()
     found = cache.read_record("kernels", job.properties["kernel"], Kernel)
     assert found is not None
-    return found, job.properties["base"]
+    return found, job.properties["commit"]
 
 
 def boot_seconds(built: Kernel, commit: str, cache: Cache, cmdline: tuple[str, ...] = ("ftrace=nop", "kunit.enable=0")) -> float:

@@ -33,15 +33,15 @@ class Machine:
 
 @pytest.fixture(scope="session", params=ARCHS)
 def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    """The unpatched kernel of an architecture, built as `harness build` builds it."""
+    """The kernel of the bundled series for an architecture, built as `harness build` builds it."""
     directory = tmp_path_factory.mktemp(f"build-{request.param}")
-    done = harness("build", "--series", "none", "--arch", request.param, "--out", directory, cwd=directory)
+    done = harness("build", "--arch", request.param, "--out", directory, cwd=directory)
     assert done.returncode == 0, done.stdout + done.stderr
     (job,) = read_run(directory / "latest").jobs.values()
     cache = Cache(default_cache())
     kernel = cache.read_record("kernels", job.properties["kernel"], Kernel)
     assert kernel is not None
     arch = load(request.param)
-    initramfs, _ = build_initramfs(kernel, job.properties["base"], arch, cache)
+    initramfs, _ = build_initramfs(kernel, job.properties["commit"], arch, cache)
     boot = Boot(kernel.image, initramfs.path, ("ftrace=nop", "kunit.enable=0"))
     return Machine(arch, boot, accelerator_for(arch, boot, cache))

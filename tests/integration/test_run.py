@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ from harness.arch import load
 from harness.kernel import fragments_for
 from harness.kernel.kconfig import read_fragment
 from harness.model import Outcome
+from harness.paths import PATCHES
 from harness.results import read_run
 from tests import fake
 from tests.integration.conftest import ARCHS, harness
@@ -57,11 +59,12 @@ def test_patch_that_does_not_apply_is_a_red_case(tmp_path: Path) -> None:
     assert "main.c" in case.diagnostic
 
 
-def test_case_that_takes_the_guest_along_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A series that makes one selftest panic the kernel, and another lose its exit status."""
+def test_case_that_takes_the_guest_along_costs_only_itself(tmp_path: Path) -> None:
+    """The bundled series and a patch with selftests that misbehave."""
     patch = tmp_path / "s"
-    patch.mkdir()
-    (patch / "series").write_text("0001-panic.patch\n")
+    shutil.copytree(PATCHES / "fprobe-on-fgraph", patch)
+    with (patch / "series").open("a") as listed:
+        listed.write("9999-panic.patch\n")
     folder = "tools/testing/selftests/ftrace/test.d/00basic"
     files = {
         "harness-a-panics.tc": "echo c > /proc/sysrq-trigger; sleep 100",
@@ -75,13 +78,13 @@ def test_case_that_takes_the_guest_along_costs_only_itself(tmp_path: Path, monke
         content = ["#!/bin/sh", f"# description: {name}", body]
         mail += [f"diff --git a/{folder}/{name} b/{folder}/{name}", "new file mode 100644", "index 000000000000..111111111111"]
         mail += ["--- /dev/null", f"+++ b/{folder}/{name}", f"@@ -0,0 +1,{len(content)} @@", *(f"+{line}" for line in content)]
-    (patch / "0001-panic.patch").write_text("\n".join(mail) + "\n--\n2.0\n")
+    (patch / "9999-panic.patch").write_text("\n".join(mail) + "\n--\n2.0\n")
     done = harness("run", "--series", patch, "--arch", "x86_64", "--suite", "ftracetest:00basic/harness-*", cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
     report = read_run(tmp_path / "runs" / "latest")
     outcomes = {result.name.split("-")[1]: result.outcome for result in report.results if result.suite == "ftracetest"}
     assert outcomes == {"a": Outcome.CRASH, "b": Outcome.CRASH, "c": Outcome.LOST, "d": Outcome.PASS}
-    # Tests and documentation do not change the kernel: none was built.
+    # Tests do not change the kernel: none was built.
     assert "in the cache" in done.stderr
 
 
