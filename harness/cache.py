@@ -57,7 +57,10 @@ class Cache:
         """Own the cache for the length of the block. The system frees the lock of a process that is gone, however it went.
 
         Raises UserError if another process has it."""
-        self.root.mkdir(parents=True, exist_ok=True)
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(f"no cache at {self.root}: {error.strerror}", hint="--cache DIR") from error
         owner = self.root / "owner"
         lock = filelock.FileLock(self.root / "lock")
         try:
@@ -70,6 +73,7 @@ class Cache:
             ) from None
         try:
             owner.write_text(f"{os.getpid()}\n")
+            shutil.rmtree(self.root / "scratch", ignore_errors=True)  # of runs that were killed
             yield
         finally:
             lock.release()

@@ -48,9 +48,6 @@ def main() -> None:
         if error.hint:
             _err.print(f"[yellow]hint:[/yellow] {escape(error.hint)}")
         code = error.exit_code
-    except BrokenPipeError:
-        sys.stderr.close()
-        code = 0
     sys.exit(code or 0)
 
 
@@ -176,8 +173,10 @@ def build(cache: Path, out: Path, install: bool, **job: Any) -> int:
 
 
 def _arguments() -> tuple[str, ...]:
-    """The words after the command's name."""
-    return tuple(word for word in sys.argv[2:] if word != "--install")
+    """The command's name and what follows it."""
+    name = click.get_current_context().info_name or ""
+    words = sys.argv[sys.argv.index(name) :]
+    return tuple(word.encode(errors="replace").decode() for word in words if word != "--install")
 
 
 @cli.command("doctor")

@@ -43,7 +43,6 @@ _COMMON = (
     Need("python3", "kbuild", "python3", "python3"),
     Need("libelf headers", "objtool, resolve_btfids", "libelf-dev", "elfutils-libelf-devel", files=("include/gelf.h",)),
     Need("pahole", "BTF", "dwarves", "dwarves"),
-    Need("xz", "source tarballs", "xz-utils", "xz"),
     Need("depmod", "modules of the guest", "kmod", "kmod"),
     Need("nice", "builds give way to guests", "coreutils", "coreutils"),
     Need("ccache", "builds of what was built before", "ccache", "ccache", optional=True),
@@ -85,7 +84,7 @@ def install_command(findings: Iterable[Finding]) -> str:
     if not lacking:
         return ""
     if process.which("apt-get") or not process.which("dnf"):
-        return " ".join(_apt(sorted({need.debian for need in lacking})))
+        return " ".join(_apt(sorted({need.debian for need in lacking}))).replace(" --non-interactive", "")
     return f"sudo dnf install {' '.join(sorted({need.fedora for need in lacking}))}"
 
 
@@ -102,7 +101,9 @@ def install(findings: Sequence[Finding]) -> None:
         process.run([*command[: command.index("apt-get")], "apt-get", "update"], env=environment)
         process.run(command, env=environment)
     except CommandFailed as error:
-        raise InfrastructureError("apt-get could not install what is missing", hint=error.hint) from error
+        if missing(findings):
+            advice = f"{error.hint}\nrun this yourself: {install_command(findings)}"
+            raise InfrastructureError("apt-get could not install what is missing", hint=advice) from error
 
 
 def check(archs: Iterable[Arch], install_missing: bool) -> None:
@@ -119,7 +120,8 @@ def check(archs: Iterable[Arch], install_missing: bool) -> None:
 
 
 def _apt(packages: Sequence[str]) -> list[str]:
-    sudo = [] if os.geteuid() == 0 else ["sudo"]
+    # A sudo that asks for a password would wait for it in the background, for ever.
+    sudo = [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
     return [*sudo, "apt-get", "install", "--yes", "--no-install-recommends", *packages]
 
 

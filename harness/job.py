@@ -13,7 +13,7 @@ from msgspec import Struct
 from harness import guest, kernel, suites
 from harness.arch import Arch
 from harness.cache import Cache
-from harness.errors import InfrastructureError
+from harness.errors import CommandFailed, InfrastructureError
 from harness.guest import Boot, qemu
 from harness.kernel import kconfig
 from harness.model import AppliedSeries, CaseResult, Kernel, Outcome, PatchState, Point, Tree
@@ -100,7 +100,7 @@ class Job:
                 fragments,
                 toolchain,
                 self._cache,
-                self._directory / "build.log",
+                self._directory,
                 required=self._required,
                 jobs=self._request.jobs,
                 progress=lambda text: self._step(f"building: {text}"),
@@ -112,7 +112,6 @@ class Job:
             self._emit(CaseResult("config", "config", Outcome.PASS))
             self._emit(CaseResult("build", "build", Outcome.FAIL, diagnostic=failure.message, log=failure.hint))
             raise Failed from None
-        (self._directory / ".config").write_bytes(built.config.read_bytes())
         self._emit(CaseResult("config", "config", Outcome.PASS))
         self._emit(CaseResult("build", "build", Outcome.PASS, seconds=built.seconds, log="\n".join(built.warnings)))
         self._properties(
@@ -149,11 +148,14 @@ class Job:
         )
         self._properties(qemu=qemu.version(self._arch), accelerator=accelerator.value)
         self._step(f"booting under {accelerator.value}")
-        start = time.monotonic()
-        suites.run_suites(selected, target, self._arch, accelerator, boot, self._directory, noise, self._emit)
+
+        def test() -> tuple[None, bool]:
+            suites.run_suites(selected, target, self._arch, accelerator, boot, self._directory, noise, self._emit)
+            return None, False
+
+        self._stage("guest", test)
         for missing in self._policy.missing(self._request.selections):
             self._emit(missing)
-        self._finished("guest", time.monotonic() - start, cached=False)
         self._say(f"{self._done} cases, {self._red} red")
 
     def _stage(self, name: str, work: Callable[[], tuple[T, bool]]) -> T:
@@ -162,7 +164,7 @@ class Job:
         start = time.monotonic()
         try:
             value, cached = work()
-        except InfrastructureError as failure:
+        except (InfrastructureError, CommandFailed) as failure:
             self._emit(CaseResult(name, name, Outcome.ERROR, diagnostic=failure.message, log=failure.hint))
             raise Failed from failure
         self._finished(name, time.monotonic() - start, cached)

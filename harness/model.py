@@ -70,7 +70,7 @@ class Patch(Struct, frozen=True):
     files: tuple[str, ...]
 
 
-class CasePattern(Struct, frozen=True, rename="kebab"):
+class CasePattern(Struct, frozen=True, forbid_unknown_fields=True):
     """Cases by `suite:glob`, on some architectures (all if none is named), and why they are listed."""
 
     case: str
@@ -157,9 +157,10 @@ class SymbolRequest(Struct, frozen=True):
 
 
 class KernelConfig(Struct, frozen=True):
+    """A .config that holds all that was asked for."""
+
     path: Path
     digest: str
-    requests: tuple[SymbolRequest, ...]
 
 
 class Kernel(Struct, frozen=True):

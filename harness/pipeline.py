@@ -11,9 +11,10 @@ from typing import Any
 
 import msgspec
 
-from harness import __version__, series, tree
+from harness import __version__, kernel, process, series, tree
 from harness.cache import Cache
 from harness.errors import HarnessError
+from harness.guest import qemu
 from harness.job import Context, Failed, Job
 from harness.model import AppliedSeries, Outcome, Point
 from harness.progress import Progress
@@ -30,9 +31,9 @@ def run(request: Request, cache: Cache, out: Path, progress: Progress) -> RunRep
     with cache.lock():
         directory = rundir.create(out, request.series.name)
         with Journal(directory) as events:
-            events.write(journal.RunStarted(journal.now(), request.series.name, request.tree, request.arguments))
             code, error = 0, ""
             try:
+                events.write(journal.RunStarted(journal.now(), request.series.name, request.tree, request.arguments))
                 _run_jobs(request, cache, directory, events, progress)
             except KeyboardInterrupt:
                 code, error = 130, "interrupted"
@@ -85,11 +86,17 @@ def _finish(directory: Path, events: Journal, code: int, error: str) -> RunRepor
 
 def _manifest(request: Request) -> dict[str, Any]:
     return {
-        "command": ["harness", "run", *request.arguments],
+        "command": ["harness", *request.arguments],
         "series": {"name": request.series.name, "origin": request.series.origin, "digest": request.series.digest},
         "archs": [target.name for target in request.archs],
         "points": list(request.points),
         "suites": [msgspec.structs.asdict(selection) for selection in request.selections],
         "fragments": [str(path) for path in request.fragments],
-        "versions": {"harness": __version__, "python": platform.python_version(), "system": platform.platform()},
+        "versions": {
+            "harness": __version__,
+            "python": platform.python_version(),
+            "system": platform.platform(),
+            **{tool: process.run([tool, "--version"]).stdout.splitlines()[0] for tool in ("git", "make")},
+            **{arch.name: f"{kernel.detect(arch).version}; {qemu.version(arch)}" for arch in request.archs},
+        },
     }

@@ -156,7 +156,7 @@ def boot() -> str:
         target, store = arch.load(ARCH), tree.Store(cache)
         point = Point("base", commit, store.content(commit))
         fragments = kernel.fragments_for(target, [fragment])
-        plain, _ = kernel.build(point, target, fragments, kernel.detect(target), cache, out / "plain.log")
+        plain, _ = kernel.build(point, target, fragments, kernel.detect(target), cache, out)
         seconds = [(boot_seconds(small, commit, cache), boot_seconds(plain, commit, cache)) for _ in range(5)]
     ours, theirs = min(one for one, _ in seconds), min(other for _, other in seconds)
     return (

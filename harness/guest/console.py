@@ -39,6 +39,7 @@ class Console:
         self._splats: list[Splat] = []
         self._tail: deque[str] = deque(maxlen=_REMEMBERED_LINES)
         self._offset = self._file.tell()
+        self.spoke = False
         self._thread = threading.Thread(target=self._pump, name="console", daemon=True)
         self._thread.start()
 
@@ -99,12 +100,14 @@ class Console:
                     data = self._reader.read_nonblocking(_CHUNK, timeout=None)
                 except (pexpect.EOF, OSError):
                     break
+                self.spoke = True
                 self._file.write(data)
                 self._file.flush()
                 self.last_heard = time.monotonic()
                 *whole, partial = (partial + data).split(b"\n")
-                self._take([*whole, partial] if len(partial) > _LONGEST_LINE else whole)
+                self._take([line + b"\n" for line in whole])
                 if len(partial) > _LONGEST_LINE:
+                    self._take([partial])
                     partial = b""
         finally:
             self._take([partial] if partial else [])
@@ -117,7 +120,7 @@ class Console:
         with self._changed:
             for raw in raw_lines:
                 line = lines.clean(raw)
-                self._offset += len(raw) + 1
+                self._offset += len(raw)
                 self._tail.append(line)
                 self._splats += self._scanner.feed(line)
                 if "harness: " in line:

@@ -15,6 +15,7 @@ from msgspec import Struct
 from pexpect import fdpexpect
 
 from harness.arch import Arch
+from harness.errors import InfrastructureError
 from harness.guest import qemu
 from harness.guest.console import Console
 from harness.guest.qemu import Accelerator, Boot
@@ -22,6 +23,7 @@ from harness.guest.qemu import Accelerator, Boot
 BOOT_SECONDS = 60
 """Deadline for reaching the agent, before the accelerator's patience."""
 
+_CHUNK = 1 << 16
 _POLL_SECONDS = 0.5
 _FENCE_SECONDS = 10.0
 _LAST_WORDS_SECONDS = 3.0
@@ -63,12 +65,18 @@ class Guest:
         self.booted_at = 0
         """Offset of console.log at which the agent was reached."""
         self._machine = machine
-        self._channel = fdpexpect.fdspawn(machine.channel.fileno(), maxread=1 << 16)
+        self._channel = fdpexpect.fdspawn(machine.channel.fileno(), maxread=_CHUNK)
 
     def wait_for_agent(self) -> None:
-        """Raises GuestGone if the kernel dies or the deadline passes first."""
+        """Raises GuestGone if the kernel dies or the deadline passes first, InfrastructureError if QEMU did not even start."""
         start = time.monotonic()
-        self._expect(r"harness agent ready\r?\n", start + BOOT_SECONDS * self.accelerator.patience)
+        try:
+            self._expect(r"harness agent ready\r?\n", start + BOOT_SECONDS * self.accelerator.patience)
+        except GuestLost:
+            if not self.console.spoke:
+                why = self._machine.log.read_text(errors="replace").strip()
+                raise InfrastructureError(f"QEMU ended before the guest said anything: {why[-500:]}", "see qemu.cmd") from None
+            raise
         self.boot_seconds = time.monotonic() - start
         self.run("true", "boot-end", 10)
         self.booted_at = self.console.offset
@@ -85,11 +93,12 @@ class Guest:
         encoded = base64.b64encode(script.encode()).decode()
         try:
             self._channel.send(f"{left} {right} {label} {encoded}\n")
-            self._expect(rf"\n{marker} begin\r?\n", deadline)
             self._expect(rf"\n{marker} end (\d+)\r?\n", deadline)
         except OSError as error:
             raise GuestLost(f"the command channel is closed: {error}", self.console.tail()) from error
-        output, status = self._channel.before, int(self._channel.match[1])
+        begin = re.search(rf"\n{marker} begin\r?\n".encode(), self._channel.before)
+        output = self._channel.before[begin.end() :] if begin else self._channel.before
+        status = int(self._channel.match[1])
         ended = time.monotonic()
         if not self.console.wait_for_fence(f"harness: {left} end", _FENCE_SECONDS * self.accelerator.patience):
             raise GuestLost("the console fell silent while the command channel still answered", self.console.tail())
@@ -102,14 +111,14 @@ class Guest:
 
     def _expect(self, pattern: str, deadline: float) -> None:
         regex = re.compile(pattern.encode())
-        # The search window spares a second look at megabytes of output; a match is never longer than it.
+        # Twice what is read in one go: no marker is overlooked, and megabytes of output are not searched again and again.
         while True:
             seconds = min(_POLL_SECONDS, deadline - time.monotonic())
             if seconds <= 0:
                 self._ask_for_backtraces()
                 raise GuestTimeout("no answer before the deadline", self.console.tail())
             try:
-                self._channel.expect(regex, timeout=seconds, searchwindowsize=200)
+                self._channel.expect(regex, timeout=seconds, searchwindowsize=2 * _CHUNK)
                 return
             except pexpect.EOF:
                 self.console.closed.wait(_LAST_WORDS_SECONDS)
@@ -137,5 +146,5 @@ def started(arch: Arch, accelerator: Accelerator, boot: Boot, directory: Path) -
         try:
             yield Guest(machine, console, accelerator)
         finally:
-            machine.monitor("quit")
+            machine.kill()
             console.close()

@@ -9,6 +9,7 @@ import os
 import select
 import shlex
 import socket
+import subprocess
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -122,10 +123,20 @@ def by_hand(arch: Arch, accelerator: Accelerator, boot: Boot) -> str:
 class Qemu:
     """A running QEMU. `console` and `channel` are the host's ends of its two serial lines."""
 
-    def __init__(self, console: socket.socket, channel: socket.socket, monitor: socket.socket) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], log: Path, console: socket.socket, channel: socket.socket, monitor: socket.socket
+    ) -> None:
+        self.log = log
         self.console = console
         self.channel = channel
+        self._process = process
         self._monitor = monitor
+        self._greeted = False
+
+    def kill(self) -> None:
+        """A guest has no disk whose content could suffer."""
+        self._process.kill()
+        self._process.wait()
 
     def monitor(self, command: str, **arguments: object) -> None:
         """Give the monitor one command. One that does not answer in time is no news: QEMU may be gone, or stuck."""
@@ -133,6 +144,9 @@ class Qemu:
 
         async def ask() -> None:
             client = QMPClient()
+            # QEMU greets once for each connection, and this one lasts as long as QEMU.
+            client.await_greeting = client.negotiate = not self._greeted
+            self._greeted = True
             await client.connect(self._monitor.dup())
             try:
                 await client.execute(command, arguments)
@@ -164,7 +178,7 @@ def start(arch: Arch, accelerator: Accelerator, boot: Boot, log: Path) -> Iterat
         argv = [*_arguments(arch, accelerator, boot, chardevs), "-mon", "chardev=monitor,mode=control"]
         file = stack.enter_context(log.open("ab"))
         fds = [there.fileno() for there in theirs]
-        stack.enter_context(process.start(argv, stdout=file, pass_fds=fds))
+        child = stack.enter_context(process.start(argv, stdout=file, pass_fds=fds))
         for there in theirs:
             there.close()
-        yield Qemu(*ours)
+        yield Qemu(child, log, *ours)

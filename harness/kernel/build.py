@@ -38,6 +38,8 @@ _ERROR = re.compile(
     r"|^ERROR: modpost: |\*\*\* .*Error \d+"
 )
 
+_FULL = "No space left on device"
+
 Progress = Callable[[str], None]
 
 
@@ -51,7 +53,7 @@ def build(
     fragments: Sequence[Path],
     toolchain: Toolchain,
     cache: Cache,
-    log: Path,
+    directory: Path,
     *,
     required: Sequence[Path] = (),
     jobs: int | None = None,
@@ -59,15 +61,17 @@ def build(
 ) -> tuple[Kernel, bool]:
     """The kernel of `arch` at `point`, and whether it was there already, in which case nothing runs at all.
 
-    `log` gets make's output, beginning with the line that repeats it. `progress` hears of objects as they are compiled.
-    Raises ConfigNotProved, BuildFailed, and InfrastructureError for a full disk."""
+    `directory` gets `.config`, and `build.log` with make's output behind the line that repeats it. `progress` hears of
+    objects as they are compiled. Raises ConfigNotProved, BuildFailed, and InfrastructureError for a full disk."""
+    log = directory / "build.log"
     digest = digest_of(
         *(_RECIPE, point.content, repr(arch.kernel), toolchain.version, repr(toolchain.variables)),
         *(part for path in fragments for part in (path.name, path.read_bytes())),
     )
-    directory = cache.root / "kernels" / digest
+    home = cache.root / "kernels" / digest
     known = cache.read_record("kernels", digest, Kernel)
-    if known is not None and known.image.exists() and known.directory == directory:
+    if known is not None and known.image.exists() and known.directory == home:
+        shutil.copy2(known.config, directory / ".config")
         log.write_text(f"# nothing to build: kernel {digest} is in the cache\n")
         return known, True
 
@@ -76,6 +80,13 @@ def build(
     output = source.parent / f"{arch.name}-gcc"
     try:
         config = kconfig.configure(source, output, arch, fragments, toolchain, required)
+    except CommandFailed as error:
+        _blame_disk(error, output)
+        raise kconfig.ConfigNotProved(f"the tree cannot be configured: {error.message}", hint=error.output) from error
+    finally:
+        if (output / ".config").exists():
+            shutil.copy2(output / ".config", directory / ".config")
+    try:
         compiled = _Compilation(log, progress)
         make: list[str | Path] = ["nice", "-n", "10", "make", "-C", source, f"O={output}", *toolchain.variables, "LOCALVERSION="]
         with cache.scratch() as scratch:
@@ -83,7 +94,7 @@ def build(
             parallel = f"-j{jobs or os.cpu_count() or 1}"
             compiled.run([*make, parallel, arch.kernel.target, "modules"], statistics)
             ccache = _hit_rate(scratch / "ccache") if toolchain.ccache else ""
-        with cache.publish(directory) as draft:
+        with cache.publish(home) as draft:
             install = [f"INSTALL_MOD_PATH={draft / 'modules'}", "INSTALL_MOD_STRIP=1", "modules_install"]
             compiled.run([*make, *install], {"DEPMOD": process.which("depmod") or "depmod"})
             for link in draft.glob("modules/lib/modules/*/build"):
@@ -92,18 +103,17 @@ def build(
                 shutil.copy2(file, draft / file.name)
             release = (output / "include/config/kernel.release").read_text().strip()
     except CommandFailed as error:
-        if "No space left on device" in error.output:
-            raise InfrastructureError("the disk is full", hint=f"the build directory is {output}") from error
+        _blame_disk(error, output)
         raise BuildFailed(_first_error(error.output) or error.message, hint=error.output[-2000:]) from error
     kernel = Kernel(
         arch=arch.name,
         digest=digest,
-        directory=directory,
+        directory=home,
         release=release,
-        image=directory / Path(arch.kernel.image).name,
-        vmlinux=directory / "vmlinux",
-        modules=directory / "modules",
-        config=directory / ".config",
+        image=home / Path(arch.kernel.image).name,
+        vmlinux=home / "vmlinux",
+        modules=home / "modules",
+        config=home / ".config",
         config_digest=config.digest,
         compiler=toolchain.version,
         objects=compiled.objects,
@@ -113,6 +123,11 @@ def build(
     )
     cache.write_record("kernels", digest, kernel)
     return kernel, False
+
+
+def _blame_disk(error: CommandFailed, output: Path) -> None:
+    if _FULL in error.output:
+        raise InfrastructureError("the disk is full", hint=f"the build directory is {output}") from error
 
 
 class _Compilation:
@@ -139,7 +154,7 @@ class _Compilation:
                     self._progress(f"{self.objects} objects, {match['file']}")
                 elif _WARNING.match(line):
                     self.warnings.append(line.strip())
-                if failing or _ERROR.search(line) or "No space left on device" in line:
+                if failing or _ERROR.search(line) or _FULL in line:
                     failing.append(line)
             status = make.wait()
         if status != 0:

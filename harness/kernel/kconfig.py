@@ -42,7 +42,7 @@ def read_fragment(path: Path, arch: str) -> list[SymbolRequest]:
     a line that Kconfig would silently ignore."""
     requests: list[SymbolRequest] = []
     optional = ""
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
         line = line.strip()
         if not line:
             optional = ""
@@ -87,7 +87,7 @@ def configure(
     ]
     if lost:
         raise ConfigNotProved(_complaint(lost, source, config, toolchain))
-    return KernelConfig(path=config, digest=file_digest(config), requests=tuple(last.values()))
+    return KernelConfig(path=config, digest=file_digest(config))
 
 
 def _complaint(lost: list[SymbolRequest], source: Path, config: Path, toolchain: Toolchain) -> str:

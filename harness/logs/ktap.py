@@ -15,15 +15,17 @@ from msgspec import Struct
 from harness.logs.lines import clean, without_printk_prefix
 from harness.model import Outcome
 
-_NEST = r"(?P<nest>(?:# | {2,}|\t)*)"
+_NEST = r"(?P<nest>(?:# |  |\t)*+ ?)"
 _VERSION = re.compile(_NEST + r"K?TAP version \d+\s*$")
-_PLAN = re.compile(_NEST + r"1\.\.(?P<count>\d+)\s*(?:#\s*(?:SKIP\b)?\s*(?P<reason>.*))?$", re.IGNORECASE)
-_RESULT = re.compile(_NEST + r"(?P<not>not )?ok\b(?: +(?P<number>\d+))?(?: +-)?(?: +(?P<rest>.*))?$")
-_SUBTEST = re.compile(_NEST + r"# Subtest: (?P<name>.*)$")
-_DIRECTIVE = re.compile(r"(?:^|\s)#\s*(?P<word>[A-Za-z]+)\b:?\s*(?P<reason>.*)$")
+_PLAN = re.compile(_NEST + r"1\.\.(?P<count>\d{1,9})\s*(?:#\s*(?:SKIP\b)?\s*(?P<reason>.*))?$", re.IGNORECASE)
+_RESULT = re.compile(_NEST + r"(?P<not>not )?ok\b(?: +(?P<number>\d{1,9}))?(?P<dash> +-)?(?: +(?P<rest>.*))?$")
+_SUBTEST = re.compile(r"(?P<nest>(?:  |\t)*+(?:# (?=# ))*)# Subtest: (?P<name>.*)$")
+_REMARK = re.compile(r"(?:^|\s)#\s*(?P<text>(?P<word>\w*)[^#]*)$")
 _TOTALS = re.compile(r"\s*# (?:Totals:|[\w.-]+: pass:\d+)")
 
 _DIAGNOSTIC_LINES = 200
+_LONGEST_GAP = 100
+"""Missing results that are named one by one; of more, only the number is told."""
 
 _DIRECTIVES = {
     "SKIP": Outcome.SKIP,
@@ -31,7 +33,6 @@ _DIRECTIVES = {
     "TODO": Outcome.XFAIL,
     "UNRESOLVED": Outcome.UNRESOLVED,
     "TIMEOUT": Outcome.TIMEOUT,
-    "ERROR": Outcome.FAIL,
 }
 
 
@@ -45,10 +46,11 @@ class KtapCase(Struct, frozen=True):
 
 class _Node(Struct):
     depth: int
+    number: int | None
     name: str
     outcome: Outcome
-    diagnostic: str
-    children: list[_Node]
+    diagnostic: str = ""
+    children: list[_Node] = []
 
 
 def parse(text: Iterable[str | bytes]) -> list[KtapCase]:
@@ -65,125 +67,130 @@ def summary(cases: Iterable[KtapCase]) -> dict[str, int]:
 
 
 class _Parser:
+    """`_pending` holds results in the order they came; one takes those before it that are deeper as its children."""
+
     def __init__(self) -> None:
         self._done: list[_Node] = []
+        self._outside: list[_Node] = []
         self._pending: list[_Node] = []
         self._plans: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self._before: list[str] = []
+        self._at_top = 0
         self._active = False
         self._seen_block = False
-        self._loose: list[_Node] = []
 
     def feed(self, line: str) -> None:
         if match := _VERSION.match(line):
-            depth = _depth(match)
-            if depth == 0:
+            if _depth(match) == 0:
                 self._close()
             self._active = self._seen_block = True
             self._before.clear()
         elif match := _SUBTEST.match(line):
-            if self._active:
-                self._names[_depth(match)] = match["name"].strip()
+            self._names[_depth(match)] = match["name"].strip()
             self._before.clear()
         elif match := _PLAN.match(line):
             self._plan(_depth(match), int(match["count"]), (match["reason"] or "").strip())
         elif (match := _RESULT.match(line)) and _is_result(match):
             self._result(match)
-        elif line.startswith("Bail out!") and self._active:
-            self._pending.append(_Node(0, "bail-out", Outcome.FAIL, line[9:].strip(), []))
+        elif line.lstrip("# \t").startswith("Bail out!"):
+            self._done.append(_Node(0, None, "bail-out", Outcome.FAIL, line.strip()))
         elif line.strip() and not _TOTALS.match(line) and len(self._before) < _DIAGNOSTIC_LINES:
             self._before.append(line.rstrip())
 
     def finish(self) -> list[_Node]:
         self._close()
-        return self._done if self._seen_block else self._loose
+        # Beside blocks, an `ok` may be anything that somebody printed; a `not ok` is not something to pass over.
+        return [*self._done, *(node for node in self._outside if not self._seen_block or not node.outcome.green)]
 
     def _plan(self, depth: int, count: int, reason: str) -> None:
         self._before.clear()
-        if not self._active and not self._seen_block and depth == 0:
+        if not self._active and depth == 0:
+            if not self._seen_block:
+                self._pending, self._outside = self._outside, []
+                self._at_top = sum(node.depth == 0 for node in self._pending)
             self._active = self._seen_block = True
-            self._pending, self._loose = self._loose, []
         if not self._active:
-            return
-        if count == 0:
-            # 1..0 says that there is nothing to run: a parent's own line, if any, follows. At the top it is all there is.
-            if depth == 0:
-                self._pending.append(_Node(0, "nothing-to-run", Outcome.SKIP, reason, []))
-                self._close()
             return
         # A second plan does not take back what the first one promised.
         self._plans[depth] = max(count, self._plans.get(depth, 0))
-        if depth == 0 and sum(node.depth == 0 for node in self._pending) >= count:
+        if depth == 0 and count == 0:
+            self._pending.append(_Node(0, None, "nothing-to-run", Outcome.SKIP, reason))
+        if depth == 0 and self._at_top >= count:
             self._close()
 
     def _result(self, match: re.Match[str]) -> None:
         depth = _depth(match)
-        children = [node for node in self._pending if node.depth > depth]
-        rest = match["rest"] or ""
-        outcome, reason = Outcome.FAIL if match["not"] else Outcome.PASS, ""
-        if directive := _DIRECTIVE.search(rest):
-            named = _DIRECTIVES.get(directive["word"].upper())
-            if named is not None and not (directive["word"].upper() == "TODO" and outcome is Outcome.PASS):
-                outcome = named
-            rest, reason = rest[: directive.start()], directive["reason"].strip()
-        if not outcome.green or not reason:
-            shown = self._before if not outcome.green else []
-            reason = "\n".join(filter(None, [reason, *shown]))
+        number = int(match["number"]) if match["number"] else None
+        outcome = Outcome.FAIL if match["not"] else Outcome.PASS
+        name, reason = match["rest"] or "", ""
+        if remark := _REMARK.search(name):
+            name, reason = name[: remark.start()], remark["text"].strip()
+            word = remark["word"].upper() if remark["word"] != "timeout" else ""
+            if word in _DIRECTIVES and not (word == "TODO" and outcome is Outcome.PASS):
+                outcome = _DIRECTIVES[word]
+                reason = reason[len(word) :].lstrip(": ")
+        if not outcome.green:
+            reason = "\n".join(filter(None, [reason, *self._before]))
         self._before.clear()
-        name = rest.strip().removeprefix("- ").strip() or f"#{match['number'] or len(self._pending) + 1}"
+        node = _Node(depth, number, name.strip() or f"#{number or len(self._pending) + 1}", outcome, reason)
         if not self._active:
-            if not self._seen_block:
-                self._loose.append(_Node(depth, name, outcome, reason, []))
+            self._outside.append(node)
             return
-        self._pending = [node for node in self._pending if node.depth <= depth]
-        self._pending.append(_Node(depth, name, outcome, reason, self._with_missing(children, depth)))
-        for inner in [d for d in self._names if d > depth]:
-            del self._names[inner]
-        top = self._plans.get(0)
-        if depth == 0 and top is not None and sum(node.depth == 0 for node in self._pending) >= top:
+        start = len(self._pending)
+        while start and self._pending[start - 1].depth > depth:
+            start -= 1
+        node.children = self._adopt(self._pending[start:], depth)
+        self._pending[start:] = [node]
+        self._names = {inner: name for inner, name in self._names.items() if inner <= depth}
+        self._at_top += depth == 0
+        if depth == 0 and 0 in self._plans and self._at_top >= self._plans[0]:
             self._close()
 
-    def _with_missing(self, children: list[_Node], depth: int) -> list[_Node]:
-        """`children` of a node at `depth`, with a lost one for each that their plan promised and nobody reported. Deeper
-        ones whose parent never reported get that parent, lost."""
-        for inner in sorted({node.depth for node in children} | {d for d in self._plans if d > depth}, reverse=True):
-            level = [node for node in children if node.depth == inner]
-            planned = self._plans.pop(inner, 0)
-            missing = [
-                _Node(inner, f"#{number}", Outcome.LOST, "planned, but never reported", [])
-                for number in range(len(level) + 1, planned + 1)
-            ]
-            if any(node.depth < inner for node in children) or not missing + level:
-                parents = [node for node in children if node.depth < inner]
-                if level + missing:
-                    lost = _Node(parents[-1].depth, self._names.pop(inner, "unnamed"), Outcome.LOST, "no result", level + missing)
-                    children = [*parents, lost]
-            else:
-                children = [*level, *missing]
-        return children
+    def _adopt(self, nodes: list[_Node], depth: int) -> list[_Node]:
+        """The children of a result at `depth`: `nodes`, all deeper, with a lost one for each that a plan promised and nobody
+        reported, and with a lost parent for those whose parent never reported."""
+        planned = [inner for inner in self._plans if inner > depth]
+        if not nodes and not planned:
+            return []
+        level = min([node.depth for node in nodes] + planned)
+        children: list[_Node] = []
+        orphans: list[_Node] = []
+        for node in nodes:
+            (children if node.depth == level else orphans).append(node)
+        inner = [node.depth for node in orphans] + [plan for plan in planned if plan > level]
+        if inner:
+            name = self._names.get(min(inner), "unnamed")
+            children.append(_Node(level, len(children) + 1, name, Outcome.LOST, "no result", self._adopt(orphans, level)))
+        return [*children, *_missing(children, level, self._plans.pop(level, 0))]
 
     def _close(self) -> None:
-        """End the block: what is pending at the top is done, what is pending deeper lost its parent."""
+        """End the block, if there is one."""
         if self._active:
-            deep = [node for node in self._pending if node.depth > 0]
-            top = [node for node in self._pending if node.depth == 0]
-            planned = self._plans.pop(0, 0)
-            if deep or self._plans:
-                inner = min([node.depth for node in deep] + list(self._plans))
-                name = self._names.get(inner, "unnamed")
-                top.append(_Node(0, name, Outcome.LOST, "no result", self._with_missing(deep, 0)))
-            for number in range(len(top) + 1, planned + 1):
-                top.append(_Node(0, f"#{number}", Outcome.LOST, "planned, but never reported", []))
-            self._done += top
-        self._pending, self._active = [], False
+            if 0 not in self._plans:
+                self._pending.append(_Node(0, None, "plan", Outcome.LOST, "the log has no plan: nobody knows what is missing"))
+            self._done += self._adopt(self._pending, -1)
+        self._pending, self._active, self._at_top = [], False, 0
         self._plans.clear()
         self._names.clear()
 
 
+def _missing(nodes: list[_Node], depth: int, planned: int) -> list[_Node]:
+    numbers = {node.number for node in nodes}
+    if None in numbers:
+        gaps: list[int] | range = range(len(nodes) + 1, planned + 1)
+    elif planned - len(numbers) > _LONGEST_GAP:
+        return [_Node(depth, None, "missing", Outcome.LOST, f"{planned} planned, {len(numbers)} reported")]
+    else:
+        gaps = [number for number in range(1, planned + 1) if number not in numbers]
+    if len(gaps) > _LONGEST_GAP:
+        return [_Node(depth, None, "missing", Outcome.LOST, f"{planned} planned, {len(nodes)} reported")]
+    return [_Node(depth, number, f"#{number}", Outcome.LOST, "planned, but never reported") for number in gaps]
+
+
 def _is_result(match: re.Match[str]) -> bool:
     """Without a number, `ok` at the start of prose is easily taken for a result; inside a diagnostic it always would be."""
-    return match["number"] is not None or ("#" not in match["nest"] and (match["rest"] or "").startswith("- "))
+    return match["number"] is not None or ("#" not in match["nest"] and match["dash"] is not None)
 
 
 def _depth(match: re.Match[str]) -> int:
@@ -200,10 +207,13 @@ def _cases(node: _Node, prefix: str) -> list[KtapCase]:
 
 
 def _unique(cases: Iterable[KtapCase]) -> list[KtapCase]:
-    seen: Counter[str] = Counter()
+    seen: set[str] = set()
     result = []
     for case in cases:
-        seen[case.name] += 1
-        name = case.name if seen[case.name] == 1 else f"{case.name}#{seen[case.name]}"
+        name, copy = case.name, 1
+        while name in seen:
+            copy += 1
+            name = f"{case.name}#{copy}"
+        seen.add(name)
         result.append(KtapCase(name, case.outcome, case.diagnostic))
     return result

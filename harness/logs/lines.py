@@ -6,7 +6,11 @@ import re
 
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_PRINTK = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ?")
+# A log may have come through syslog or the journal, and dmesg -T makes dates of times.
+_SYSLOG = r"<\d+>|(?:\w{3} [ \d]\d|\d{4}-)\S* ?\S* \S+ kernel: "
+_TIME = r"\[ *\d+\.\d+\]|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\]"
+_CALLER = r"\[ *[TC]\d+\]"
+_PRINTK = re.compile(rf"^(?:(?:{_SYSLOG})?(?:{_TIME})(?:{_CALLER})?|{_SYSLOG}|{_CALLER}) ?")
 
 
 def clean(raw: bytes | str) -> str:

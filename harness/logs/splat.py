@@ -39,6 +39,7 @@ _SEQUELS = ("oops", "panic", "page-fault", "bug")
 _KINDS = [
     (kind, re.compile(pattern))
     for kind, pattern in (
+        ("stack-protector", r"(?:Kernel panic - not syncing: )?stack-protector: Kernel stack is corrupted"),
         ("panic", r"Kernel panic - not syncing"),
         ("kasan", r"BUG: KASAN: "),
         ("kfence", r"BUG: KFENCE: "),
@@ -51,17 +52,16 @@ _KINDS = [
         ("atomic-sleep", r"BUG: (?:scheduling while atomic|sleeping function called from invalid context)"),
         ("page-fault", r"BUG: (?:[Uu]nable to handle|kernel NULL pointer)|Unable to handle (?:kernel|page)"),
         ("page-fault", r"kernel tried to execute NX-protected page"),
-        ("stack-protector", r"(?:Kernel panic .*)?stack-protector: Kernel stack is corrupted"),
         ("lockdep", r"WARNING: (?:possible (?:circular locking|recursive locking|irq lock inversion))"),
         ("lockdep", r"WARNING: (?:inconsistent lock state|bad unlock balance|held lock freed|lock held when)"),
         ("lockdep", r"WARNING: .*lock order|INFO: trying to register non-static key"),
         ("rcu", r"WARNING: suspicious RCU usage"),
         ("rcu-stall", r"(?:rcu: )?INFO: rcu\w* .*(?:stall|detected)"),
         ("hung-task", r"INFO: task .* blocked (?:for|in I/O wait for) more than \d+ seconds"),
-        ("bug", r"kernel BUG at |Kernel BUG at |BUG: "),
+        ("bug", r"kernel BUG at |Kernel BUG at |BUG: |BUG \S+ \("),
         ("general-protection", r"(?:Oops: )?general protection fault"),
         ("double-fault", r"(?:traps: )?(?:PANIC: )?double fault"),
-        ("oops", r"Oops(?:: |\[| - )|Internal error: |Insufficient stack space"),
+        ("oops", r"Oops(?:: |\[| - )|Internal error: |Insufficient stack space|[\w /-]+: [0-9a-f]{4} \[#\d+\]"),
         ("refcount", r"refcount_t: "),
         ("list", r"list_(?:add|del)(?: corruption|_valid)"),
         ("odebug", r"ODEBUG: "),
@@ -75,7 +75,7 @@ _KINDS = [
 # What a pattern may begin with costs one look at a line that is none of them, which most lines are.
 _HINT = re.compile(
     r"BUG|WARNING|UBSAN|Oops|panic|LOCKUP|Unable|NX-prot|stack-prot|INFO|general prot|double fault|Internal err"
-    r"|Insufficient|refcount_t|list_|ODEBUG|kmemleak|ftrace failed|Failed on|oom-killer|Out of memory"
+    r"|Insufficient|refcount_t|list_|ODEBUG|kmemleak|ftrace failed|Failed on|oom-killer|Out of memory|\[#\d"
 )
 
 _END = re.compile(r"---\[ end (?:trace|Kernel panic)|^=+$")

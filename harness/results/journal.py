@@ -71,7 +71,7 @@ class Journal:
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Journal:
-        self._file = self._path.open("ab")
+        self._file = self._path.open("ab", buffering=0)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -81,7 +81,6 @@ class Journal:
     def write(self, event: Event) -> None:
         assert self._file is not None
         self._file.write(to_json(event) + b"\n")
-        self._file.flush()
 
 
 class JobReport:
@@ -152,7 +151,7 @@ def read_run(directory: Path) -> RunReport:
             continue
         try:
             report.add(from_json(line, Event))  # type: ignore[arg-type]
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             if number == len(lines):
                 break
             raise UserError(f"{path}:{number}: {error}", hint="the journal is damaged") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import shlex
 
 from rich.console import Console
@@ -12,23 +13,30 @@ from harness.logs.lines import clean
 from harness.model import CaseResult, Outcome
 from harness.results.journal import JobReport, RunReport
 
+STAGES = ("apply", "config", "build", "initramfs", "accelerator", "guest")
+"""What is reported like a suite, but cannot be asked for."""
+
+_NARROWED = ("--arch", "--points", "--suite", "--out")
+
 _COLOURS = {True: "green", False: "red"}
 
 
 def reproduce(report: RunReport, job: JobReport, result: CaseResult) -> str:
-    """One command that runs this case again."""
-    arguments = list(report.started.arguments) if report.started else []
-    kept: list[str] = []
-    skip = False
-    for argument in arguments:
-        if skip:
-            skip = False
-        elif argument in ("--arch", "--points", "--suite", "--out"):
-            skip = True
-        else:
-            kept.append(argument)
-    suite = ["--suite", result.id] if result.suite not in ("apply", "config", "build") else []
-    return shlex.join(["harness", "run", *kept, "--arch", job.arch, "--points", job.point, *suite])
+    """One command that runs this case again: the run's own, narrowed to the case."""
+    command = list(report.started.arguments[:1]) if report.started else ["run"]
+    words = iter(report.started.arguments[1:] if report.started else ())
+    for word in words:
+        name, has_value, _ = word.partition("=")
+        if name not in _NARROWED:
+            command.append(word)
+        elif not has_value:
+            next(words, None)
+    command += ["--arch", job.arch, "--points", job.point]
+    if result.suite == "boot":
+        command += ["--suite", "boot"]
+    elif result.suite not in STAGES:
+        command += ["--suite", f"{result.suite}:{glob.escape(result.name)}"]
+    return shlex.join(["harness", *command])
 
 
 def summary(report: RunReport, console: Console) -> None:
@@ -61,14 +69,6 @@ def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console
         soft_wrap=True,
     )
     console.print(f"    $ {escape(reproduce(report, job, result))}", highlight=False, soft_wrap=True)
-
-
-def plain(report: RunReport) -> str:
-    """The same for a file or a pipe."""
-    console = Console(no_color=True, width=200, force_terminal=False)
-    with console.capture() as capture:
-        summary(report, console)
-    return capture.get()
 
 
 def closing_line(report: RunReport) -> str:

@@ -43,6 +43,9 @@ def load(spec: str) -> Series:
         raise UserError(f"unknown series '{spec}'", hint=f"a directory, none, or one of {', '.join(bundled())}")
     patches = tuple(_read_patch(directory, name) for name in _listed(directory))
     description = _describe(directory / "series.toml")
+    fragment = directory / description.fragment if description.fragment else None
+    if fragment is not None and not fragment.is_file():
+        raise UserError(f"{directory.name}/series.toml names the fragment {fragment.name}, which is not there")
     return Series(
         name=directory.name,
         origin=str(directory),
@@ -50,7 +53,7 @@ def load(spec: str) -> Series:
         patches=patches,
         description=description.description,
         tested_on=description.tested_on,
-        fragment=directory / description.fragment if description.fragment else None,
+        fragment=fragment,
         must_run=description.must_run,
     )
 
@@ -102,5 +105,5 @@ def _describe(path: Path) -> _Description:
         return msgspec.toml.decode(path.read_bytes(), type=_Description)
     except FileNotFoundError:
         return _Description()
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: {error}", hint="see patches/fprobe-on-fgraph/series.toml") from None

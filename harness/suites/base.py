@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -49,7 +48,7 @@ class Case(Struct, frozen=True):
         return self.names[0]
 
 
-class Suite(ABC):
+class Suite:
     """Judged from the boot log, or case by case in the guest, or both."""
 
     name: str
@@ -67,13 +66,3 @@ class Suite(ABC):
     def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]:
         """Run one planned case. Raises GuestGone if it takes the guest along."""
         raise NotImplementedError
-
-
-class CommandSuite(Suite):
-    """A suite that plans cases and runs them."""
-
-    @abstractmethod
-    def plan(self, target: Target) -> list[Case]: ...
-
-    @abstractmethod
-    def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]: ...

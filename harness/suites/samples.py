@@ -10,7 +10,7 @@ from msgspec import Struct
 from harness.guest import CommandResult, Guest
 from harness.logs.lines import without_printk_prefix
 from harness.model import CaseResult, Outcome
-from harness.suites.base import Case, CommandSuite, Target
+from harness.suites.base import Case, Suite, Target
 
 _SECONDS = 30.0
 
@@ -137,7 +137,7 @@ _SAMPLES = (
 )
 
 
-class SamplesSuite(CommandSuite):
+class SamplesSuite(Suite):
     name = "samples"
 
     def plan(self, target: Target) -> list[Case]:

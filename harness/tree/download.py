@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import shutil
 import urllib.error
 import urllib.request
@@ -12,6 +13,7 @@ from harness.errors import InfrastructureError
 
 _CHUNK = 1 << 20
 _TIMEOUT = 60.0
+_TROUBLE = (urllib.error.URLError, http.client.HTTPException, OSError, ValueError)
 
 
 def read(url: str) -> bytes:
@@ -19,7 +21,7 @@ def read(url: str) -> bytes:
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
             return bytes(answer.read())
-    except (urllib.error.URLError, OSError) as error:
+    except _TROUBLE as error:
         raise _unreachable(url, error) from error
 
 
@@ -32,13 +34,17 @@ def download(url: str, path: Path, sha256: str | None) -> None:
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:
             resumed = done > 0 and answer.status == 206
+            expected = int(answer.headers.get("Content-Length") or -1)
             with part.open("ab" if resumed else "wb") as file:
+                before = file.tell()
                 shutil.copyfileobj(answer, file, _CHUNK)
+                if 0 <= expected != file.tell() - before:
+                    raise ConnectionError(f"it broke off after {file.tell()} bytes; run again to go on from there")
     except urllib.error.HTTPError as error:
         # 416: the part is the whole already (the sum below decides), or is longer than the file ever was.
-        if error.code != 416:
+        if error.code != 416 or sha256 is None:
             raise _unreachable(url, error) from error
-    except (urllib.error.URLError, OSError) as error:
+    except _TROUBLE as error:
         raise _unreachable(url, error) from error
     with part.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()

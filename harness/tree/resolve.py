@@ -20,6 +20,9 @@ KERNEL_ORG = "https://cdn.kernel.org/pub/linux/kernel"
 KERNEL_ORG_VARIABLE = "HARNESS_KERNEL_ORG"
 """Names a mirror to use instead."""
 
+_AUTOSIGNER = "632D3A06589DA6B1"
+"""The key that kernel.org signs its lists of sums with, by its last 16 digits."""
+
 _APT_LISTS = Path("/var/lib/apt/lists")
 
 
@@ -114,19 +117,20 @@ def _kernel_org(spec: str, rest: str, cache: Cache) -> Tree:
 
 
 def _signature(sums: bytes, cache: Cache) -> str:
-    """Check the OpenPGP signature of a list of sums with the keys that the user trusts. Raises InfrastructureError if it is
-    bad; a signature that cannot be checked for want of gpg or of the key is said to be unchecked, in run.toml too."""
+    """Check the OpenPGP signature of a list of sums. Raises InfrastructureError if it is bad; one that cannot be checked, for
+    want of gpg or of kernel.org's key in the user's keyring, is said to be unchecked, in run.toml too: the sums then are as
+    good as the HTTPS connection that they came over."""
     if process.which("gpg") is None:
         return "signature of the sums not checked: no gpg"
     with cache.scratch() as scratch:
         file = scratch / "sha256sums.asc"
         file.write_bytes(sums)
         answer = process.run(["gpg", "--batch", "--status-fd", "1", "--verify", file], check=False).stdout
-    if "[GNUPG:] GOODSIG" in answer:
-        return "sums signed and checked"
     if "[GNUPG:] BADSIG" in answer:
         raise InfrastructureError("the signature of kernel.org's sums is bad", hint="do not trust this mirror")
-    return "signature of the sums not checked: key unknown to gpg"
+    if re.search(rf"^\[GNUPG:\] VALIDSIG .*{_AUTOSIGNER}$", answer, re.MULTILINE):
+        return "sums signed by kernel.org"
+    return f"signature of the sums not checked: key {_AUTOSIGNER} is not in your keyring"
 
 
 def _tarball(spec: str, rest: str, cache: Cache) -> Tree:
@@ -159,7 +163,12 @@ def _imported(spec: str, key: str, fetch: Callable[[], _Tarball], cache: Cache) 
     if known is not None and store.has(known.commit):
         return known
     tarball = fetch()
-    commit = store.import_tarball(tarball.path, f"trees/{key}")
+    try:
+        commit = store.import_tarball(tarball.path, f"trees/{key}")
+    except UserError:
+        if cache.root in tarball.path.parents:
+            tarball.path.unlink()  # or the next run would not fetch it again
+        raise
     version = _kernel_version(store, commit, spec)
     tree = Tree(store=store.path, commit=commit, spec=spec, version=version, source=tarball.source, sha256=tarball.sha256)
     cache.write_record("trees", key, tree)

@@ -93,6 +93,10 @@ class Store:
                 with _decompressed(path) as stream:
                     with tarfile.open(fileobj=stream, mode="r|") as tar:
                         _fast_import(tar, importer.stdin, f"refs/harness/{ref}", path.name)
+                        # tarfile takes a damaged header for the end of the archive, which is marked by two blocks of zeros.
+                        mark = cast(IO[bytes], tar.fileobj).read(tarfile.BLOCKSIZE)
+                        if len(mark) != tarfile.BLOCKSIZE or any(mark):
+                            raise tarfile.ReadError("it does not end where it should")
                     # The sum that tells a damaged file stands at its very end.
                     while stream.read(1 << 20):
                         pass
@@ -102,6 +106,10 @@ class Store:
             raise UserError(f"{path.name} is damaged or no tarball: {error}", hint="fetch it again") from error
         except BrokenPipeError as error:
             raise InfrastructureError("git fast-import ended early", hint="is the disk full?") from error
+        except OSError as error:
+            if error.errno is None:  # bz2's way of saying it
+                raise UserError(f"{path.name} is damaged: {error}", hint="fetch it again") from error
+            raise
         if importer.returncode != 0:
             raise InfrastructureError("git fast-import failed", hint=output.decode(errors="replace"))
         return self.rev_parse(f"refs/harness/{ref}")
@@ -123,12 +131,16 @@ class Store:
                 *("-c", "protocol.version=2", "fetch", "--quiet", "--depth=1", "--no-tags", f"file://{source}"),
                 f"+{known.stdout.strip()}:refs/harness/{ref}",
             )
-        return self.rev_parse(f"refs/harness/{ref}")
+        # An annotated tag is an object of its own.
+        return self.rev_parse(f"refs/harness/{ref}^{{commit}}")
 
     def work_tree(self, name: str, commit: str) -> Path:
         """A work tree at `commit`. Moving one between commits touches only the files that differ, so builds stay
         incremental."""
         path = self.cache.directory("work") / name / "source"
+        # What a git that was killed left behind: the cache is locked, so there is no other.
+        for lock in self.path.glob("worktrees/*/*.lock"):
+            lock.unlink()
         if not (path / ".git").exists():
             shutil.rmtree(path, ignore_errors=True)
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -137,6 +149,7 @@ class Store:
             return path
         process.run(["git", "-C", path, "am", "--abort"], env=IDENTITY, check=False)
         process.run(["git", "-C", path, "checkout", "--quiet", "--force", "--detach", commit], env=IDENTITY)
+        process.run(["git", "-C", path, "clean", "--quiet", "-ffdx"])
         return path
 
 

@@ -24,7 +24,8 @@ class Bench:
         self.fragment = directory / "some.config"
         self.fragment.write_text("CONFIG_FTRACE=y\n")
         self.objects: list[str] = []
-        self.log = directory / "build.log"
+        self.log = directory / "out" / "build.log"
+        self.log.parent.mkdir()
 
     def commit(self, name: str, content: str) -> None:
         (self.repository / name).write_text(content)
@@ -35,7 +36,7 @@ class Bench:
         point = Point("base", found.commit, tree.Store(self.cache).content(found.commit))
         target = arch.load("x86_64")
         return kernel.build(
-            point, target, [self.fragment], kernel.detect(target), self.cache, self.log, progress=self.objects.append
+            point, target, [self.fragment], kernel.detect(target), self.cache, self.log.parent, progress=self.objects.append
         )
 
 

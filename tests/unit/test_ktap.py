@@ -124,3 +124,39 @@ def test_cutting_a_log_never_makes_it_green(lines: list[str], data: st.DataObjec
     whole = ["KTAP version 1", "1..2", "    KTAP version 1", "    1..1", "    ok 1 a", "ok 1 s", "ok 2 t"]
     cut = data.draw(st.integers(min_value=2, max_value=len(whole) - 1))
     assert not all(case.outcome.green for case in ktap.parse(whole[:cut]))
+
+
+def test_indentation_takes_no_time() -> None:
+    assert ktap.parse([" " * 5000 + "x", "\t" * 5000 + "ok", "# " * 5000]) == []
+
+
+def test_red_never_hides_behind_wrong_numbers() -> None:
+    assert "fail" in outcomes("TAP version 13\n1..2\nok 1 a\nok 1 a\nnot ok 2 b\n").values()
+    assert outcomes("TAP version 13\n1..2\nok 1 a\nok 3 c\n") == {"a": "pass", "c": "pass", "#2": "lost"}
+    assert outcomes("TAP version 13\n1..1\nok 1 a\nnot ok 2 b\n") == {"a": "pass", "b": "fail"}
+    assert outcomes("not ok 1 x\nTAP version 13\n1..1\nok 1 a\n") == {"a": "pass", "x": "fail"}
+    assert "fail" in outcomes("TAP version 13\n1..1\nok 1 a\n  Bail out! here\n").values()
+    assert "fail" in outcomes("TAP version 13\n1..1\nok 1 a\nnot ok - b\n1..2\nok 1 c\nnot ok 2 d\n").values()
+
+
+def test_stream_after_stream() -> None:
+    assert outcomes("1..1\nok 1 a\n1..2\nok 1 b\nnot ok 2 c\n") == {"a": "pass", "b": "pass", "c": "fail"}
+
+
+def test_block_without_a_plan_is_not_known_to_be_whole() -> None:
+    assert outcomes("TAP version 13\nok 1 a\n") == {"a": "pass", "plan": "lost"}
+
+
+def test_only_the_last_remark_is_a_directive() -> None:
+    text = "TAP version 13\n1..3\nok 1 use # char # SKIP why\nok 2 a # error paths covered\nnot ok 3 b # exit=1\n"
+    assert outcomes(text) == {"use # char": "skip", "a": "pass", "b": "fail"}
+
+
+def test_absurd_plan() -> None:
+    assert outcomes("TAP version 13\n1..999999999\nok 1 a\n") == {"a": "pass", "missing": "lost"}
+    assert outcomes(f"TAP version 13\n1..{'9' * 5000}\nok 1 a\n") == {"a": "pass", "plan": "lost"}
+
+
+def test_copies_of_copies() -> None:
+    names = [case.name for case in ktap.parse(["TAP version 13", "1..3", "ok 1 a", "ok 2 a", "ok 3 a#2"])]
+    assert len(set(names)) == 3

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness import process
@@ -49,8 +50,7 @@ def test_children_die_with_their_parent(number: signal.Signals) -> None:
 
 
 def _running(command: str) -> int:
-    found = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return found.splitlines().count(command)
+    return sum(" ".join(found.info["cmdline"] or ()) == command for found in psutil.process_iter(["cmdline"]))
 
 
 def _wait_until(condition: object) -> None:

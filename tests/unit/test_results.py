@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from xml.etree import ElementTree
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from junitparser import JUnitXml
+from rich.console import Console
 
 from harness.errors import UserError
 from harness.model import CaseResult, Outcome
@@ -17,7 +19,9 @@ from harness.results.journal import RunReport
 
 def report(directory: Path, *results: CaseResult) -> RunReport:
     with Journal(directory) as events:
-        events.write(journal.RunStarted(1.0, "some-series", "debian:x", ("--arch", "arm64", "--suite", "kunit", "--tree", "T")))
+        events.write(
+            journal.RunStarted(1.0, "some-series", "debian:x", ("run", "--arch=arm64", "--suite", "kunit", "--tree", "T"))
+        )
         events.write(journal.JobStarted(1.0, "x86_64", "last"))
         events.write(journal.JobProperties(1.0, "x86_64", "last", {"release": "6.12.99"}))
         for result in results:
@@ -92,11 +96,17 @@ def test_no_run(tmp_path: Path) -> None:
 
 
 def test_summary_names_every_red_case_and_how_to_repeat_it(tmp_path: Path) -> None:
-    found = report(tmp_path, *ONE_OF_EACH)
-    shown = text.plain(found)
-    assert "$ harness run --tree T --arch x86_64 --points last --suite suite:a/fail.tc" in shown
-    assert shown.count("$ harness run") == sum(not outcome.green for outcome in Outcome)
-    assert text.closing_line(found) == "1 passed, 6 failed, 2 skipped"
+    found = report(
+        tmp_path, *ONE_OF_EACH, CaseResult("kunit", "s.param[1]", Outcome.FAIL), CaseResult("build", "build", Outcome.ERROR)
+    )
+    console = Console(no_color=True, width=300, record=True, file=io.StringIO())
+    text.summary(found, console)
+    shown = console.export_text()
+    assert "$ harness run --tree T --arch x86_64 --points last --suite suite:a/fail.tc\n" in shown
+    assert "--points last --suite 'kunit:s.param[[]1]'\n" in shown
+    assert "$ harness run --tree T --arch x86_64 --points last\n" in shown
+    assert shown.count("$ harness run") == sum(not outcome.green for outcome in Outcome) + 2
+    assert text.closing_line(found) == "1 passed, 8 failed, 2 skipped"
 
 
 def test_json(tmp_path: Path) -> None:

@@ -43,11 +43,24 @@ def test_real_logs(name: str) -> None:
         ("refcount_t: underflow; use-after-free.", "refcount"),
         ("list_del corruption. prev->next should be ffff, but was 0000.", "list"),
         ("sh invoked oom-killer: gfp_mask=0xcc0", "out-of-memory"),
+        ("BUG kmalloc-64 (Not tainted): Poison overwritten", "bug"),
+        ("divide error: 0000 [#1] SMP", "oops"),
+        ("Kernel panic - not syncing: stack-protector: Kernel stack is corrupted in: f+0x1/0x2", "stack-protector"),
         ("general protection fault, probably for non-canonical address 0xdead: 0000 [#1] SMP", "general-protection"),
     ],
 )
 @pytest.mark.parametrize(
-    "prefix", ["", "[   12.345678] ", "[123456.345678][ T1234] ", "[    1.000000][    C0] ", "<4>[    1.0] "]
+    "prefix",
+    [
+        "",
+        "[   12.345678] ",
+        "[123456.345678][ T1234] ",
+        "[    1.000000][    C0] ",
+        "<4>[    1.0] ",
+        "[    T1] ",
+        "[Fri Nov 20 20:41:32 2026] ",
+        "Nov 20 20:41:32 host kernel: ",
+    ],
 )
 def test_first_lines(line: str, kind: str, prefix: str) -> None:
     assert [one.kind for one in splat.scan(["before", prefix + line, "after"])] == [kind]
