@@ -97,10 +97,10 @@ def write_tree(directory: Path) -> Path:
     return directory
 
 
-def write_tarball(path: Path, extra: dict[str, str] | None = None) -> Path:
+def write_tarball(path: Path, extra: dict[str, str] | None = None, compression: str = "gz") -> Path:
     """A tarball of the fake tree, with members that `extra` names in full."""
     tree = write_tree(path.parent / f"{path.name}-content" / "linux-6.12.99")
-    with tarfile.open(path, "w:gz") as tar:
+    with tarfile.open(path, f"w:{compression}") as tar:  # type: ignore[call-overload]
         tar.add(tree, "linux-6.12.99")
         for name, content in (extra or {}).items():
             file = path.parent / "extra"

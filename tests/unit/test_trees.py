@@ -121,16 +121,42 @@ def test_git_reference_that_does_not_exist(tmp_path: Path, cache: Cache) -> None
         tree.resolve(f"git:{repository}#nowhere", cache)
 
 
-def test_download_goes_on_where_it_broke_off(tmp_path: Path, server: tuple[str, Path]) -> None:
-    url, folder = server
-    content = bytes(range(256)) * 1000
-    (folder / "file").write_bytes(content)
-    sha256 = hashlib.sha256(content).hexdigest()
-    target = tmp_path / "target"
-    # This server ignores ranges and sends everything: a part must then be replaced, not appended to.
-    target.with_name("target.part").write_bytes(content[:1000])
-    download(f"{url}/file", target, sha256)
-    assert target.read_bytes() == content
+class Ranges(http.server.BaseHTTPRequestHandler):
+    """Sends CONTENT, from where it is asked to, and breaks off after the first half the first time."""
+
+    CONTENT = bytes(range(256)) * 1000
+    ranges: bool
+    asked: list[str | None]
+
+    def do_GET(self) -> None:
+        wanted = self.headers["Range"]
+        self.asked.append(wanted)
+        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted and self.ranges else 0
+        data = self.CONTENT[start:]
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data[: len(self.CONTENT) // 2] if len(self.asked) == 1 else data)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("ranges", [True, False])
+def test_download_goes_on_where_it_broke_off(tmp_path: Path, ranges: bool) -> None:
+    asked: list[str | None] = []
+    handler = type("Handler", (Ranges,), {"ranges": ranges, "asked": asked})
+    target, sha256 = tmp_path / "target", hashlib.sha256(Ranges.CONTENT).hexdigest()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as httpd:
+        threading.Thread(target=httpd.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{httpd.server_address[1]}/file"
+        with pytest.raises(InfrastructureError, match="broke off"):
+            download(url, target, sha256)
+        assert not target.exists()
+        download(url, target, sha256)
+        httpd.shutdown()
+    assert target.read_bytes() == Ranges.CONTENT
+    assert asked == [None, f"bytes={len(Ranges.CONTENT) // 2}-"]
 
 
 def test_download_with_a_wrong_sum_leaves_nothing(tmp_path: Path, server: tuple[str, Path]) -> None:
@@ -161,3 +187,19 @@ def test_unreachable_server(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(InfrastructureError) as caught:
         tree.resolve("kernel.org:6.12.99", cache)
     assert "tarball:PATH" in caught.value.hint
+
+
+@pytest.mark.parametrize("cut", [512, 1024, 5000])
+def test_uncompressed_tarball_that_was_cut(tmp_path: Path, cache: Cache, cut: int) -> None:
+    path = fake.write_tarball(tmp_path / "linux.tar", compression="")
+    data = path.read_bytes()
+    end = len(data.rstrip(b"\0"))
+    path.write_bytes(data[: (end - cut) // 512 * 512])
+    with pytest.raises(UserError, match="damaged"):
+        tree.resolve(f"tarball:{path}", cache)
+
+
+def test_annotated_tag(tmp_path: Path, cache: Cache) -> None:
+    repository = fake.repository(tmp_path / "linux")
+    fake.git(repository, "tag", "--annotate", "--message=release", "v1")
+    assert tree.resolve(f"git:{repository}#v1", cache).commit == fake.git(repository, "rev-parse", "HEAD")
