@@ -22,7 +22,8 @@ from harness.errors import HarnessError
 from harness.logs import ktap, splat
 from harness.model import CaseResult, to_json
 from harness.progress import Progress
-from harness.results import asjson, junit, read_run, text
+from harness.results import RunReport, asjson, junit, read_run, text
+from harness.suites import Selection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,7 +63,7 @@ def cli(verbose: bool) -> None:
     """Apply a kernel series, build, boot and test it, and tell the truth about it.
 
     \b
-    harness run                                    the bundled series on x86_64 and arm64
+    harness run                                    the bundled series on every architecture
     harness run --series none --arch arm64         the tree as it is
     harness run --suite 'ftracetest:dynevent/*'    some cases of one suite
     """
@@ -96,7 +97,7 @@ def _job(function: F) -> F:
             metavar="SPEC",
             help="debian:PACKAGE[=VERSION], kernel.org:VERSION, tarball:PATH|URL or git:PATH#REF.",
         ),
-        click.option("--arch", "archs", multiple=True, metavar="A", help="Architecture; repeatable. Default: x86_64 and arm64."),
+        click.option("--arch", "archs", multiple=True, metavar="A", help="Architecture; repeatable. Default: all."),
         click.option(
             "--config",
             "fragments",
@@ -141,15 +142,9 @@ def run(suite_specs: tuple[str, ...], cache: Path, out: Path, install: bool, **j
     \b
     harness run --arch arm64 --suite 'ftracetest:dynevent/*fprobe*' --points base,last
     """
-    selections = request.parse_suites(suite_specs)
-    wanted = request.parse(selections=selections, arguments=_arguments(), **job)
-    doctor.check(wanted.archs, install)
-    with Progress(_err) as progress:
-        report = pipeline.run(wanted, Cache(cache), out, progress)
-    text.summary(report, _out)
+    report, code = _perform(request.parse_suites(suite_specs), cache, out, install, job)
     _out.print(f"\n{escape(str(report.directory))}\n{text.closing_line(report)}")
-    assert report.finished is not None
-    return report.finished.exit_code
+    return code
 
 
 @cli.command()
@@ -160,16 +155,23 @@ def build(cache: Path, out: Path, install: bool, **job: Any) -> int:
     \b
     harness build --arch x86_64 --series none
     """
-    wanted = request.parse(selections=(), arguments=_arguments(), **job)
+    report, code = _perform((), cache, out, install, job)
+    for built in report.jobs.values():
+        if digest := built.properties.get("kernel"):
+            _out.print(f"{built.arch}/{built.point}: {escape(str(cache / 'kernels' / digest))}")
+    return code
+
+
+def _perform(
+    selections: tuple[Selection, ...], cache: Path, out: Path, install: bool, job: dict[str, Any]
+) -> tuple[RunReport, int]:
+    wanted = request.parse(selections=selections, arguments=_arguments(), **job)
     doctor.check(wanted.archs, install)
     with Progress(_err) as progress:
         report = pipeline.run(wanted, Cache(cache), out, progress)
     text.summary(report, _out)
-    for job_report in report.jobs.values():
-        if digest := job_report.properties.get("kernel"):
-            _out.print(f"{job_report.arch}/{job_report.point}: {cache / 'kernels' / digest}")
     assert report.finished is not None
-    return report.finished.exit_code
+    return report, report.finished.exit_code
 
 
 def _arguments() -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from harness.model import Series
 from harness.suites import Selection
 
 POINTS = ("base", "last")
-DEFAULT_ARCHS = ("x86_64", "arm64")
 
 
 class Request(Struct, frozen=True):
@@ -54,7 +53,7 @@ def parse(
             raise UserError(f"unknown point '{name}'", hint=f"one of {', '.join(POINTS)}, or several with commas")
     if not found.patches:
         wanted = ("base",)
-    targets = tuple(arch.load(name) for name in dict.fromkeys(archs or DEFAULT_ARCHS))
+    targets = tuple(arch.load(name) for name in dict.fromkeys(archs or arch.names()))
     for target in targets:
         for path in kernel.fragments_for(target, [*fragments, *filter(None, [found.fragment])]):
             kernel.read_fragment(path, target.name)
