@@ -84,7 +84,7 @@ def install_command(findings: Iterable[Finding]) -> str:
     if not lacking:
         return ""
     if process.which("apt-get") or not process.which("dnf"):
-        return " ".join(_apt(sorted({need.debian for need in lacking}))).replace(" --non-interactive", "")
+        return " ".join(_apt(sorted({need.debian for need in lacking}), sudo="sudo"))
     return f"sudo dnf install {' '.join(sorted({need.fedora for need in lacking}))}"
 
 
@@ -95,7 +95,8 @@ def install(findings: Sequence[Finding]) -> None:
         return
     if process.which("apt-get") is None:
         raise InfrastructureError("only apt can install for you", hint=install_command(findings))
-    command = _apt(packages)
+    # A sudo that asks for a password would wait for it in the background, for ever.
+    command = _apt(packages, sudo="sudo --non-interactive")
     environment = {"DEBIAN_FRONTEND": "noninteractive"}
     try:
         process.run([*command[: command.index("apt-get")], "apt-get", "update"], env=environment)
@@ -119,10 +120,9 @@ def check(archs: Iterable[Arch], install_missing: bool) -> None:
         raise InfrastructureError(f"missing: {names}", hint=f"{install_command(findings)}\nor let the harness do it: --install")
 
 
-def _apt(packages: Sequence[str]) -> list[str]:
-    # A sudo that asks for a password would wait for it in the background, for ever.
-    sudo = [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
-    return [*sudo, "apt-get", "install", "--yes", "--no-install-recommends", *packages]
+def _apt(packages: Sequence[str], sudo: str) -> list[str]:
+    become_root = [] if os.geteuid() == 0 else sudo.split()
+    return [*become_root, "apt-get", "install", "--yes", "--no-install-recommends", *packages]
 
 
 def _is_there(need: Need, root: Path) -> bool:

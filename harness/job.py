@@ -121,16 +121,10 @@ class Job:
             kernel=built.digest,
             warnings=str(len(built.warnings)),
         )
-        self._say(
-            f"kernel {built.release}: "
-            + (
-                "in the cache"
-                if cached
-                else f"{built.objects} objects in {built.seconds:.0f} s"
-                + (f", ccache hit {built.ccache}" if built.ccache else "")
-            )
-            + (f", {len(built.warnings)} warnings" if built.warnings else "")
-        )
+        made = "in the cache" if cached else f"{built.objects} objects in {built.seconds:.0f} s"
+        ccache = f", ccache hit {built.ccache}" if built.ccache and not cached else ""
+        warnings = f", {len(built.warnings)} warnings" if built.warnings else ""
+        self._say(f"kernel {built.release}: {made}{ccache}{warnings}")
         return built, cached
 
     def _test(self, built: Kernel, initramfs: Path) -> None:

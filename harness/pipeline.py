@@ -38,11 +38,11 @@ def run(request: Request, cache: Cache, out: Path, progress: Progress) -> RunRep
             except KeyboardInterrupt:
                 code, error = 130, "interrupted"
             except HarnessError as failure:
-                code, error = failure.exit_code, "\n".join(filter(None, [failure.message, failure.hint]))
+                code, error = failure.exit_code, f"error: {failure.message}" + (f"\nhint: {failure.hint}" if failure.hint else "")
             except OSError as failure:
                 if failure.errno not in (errno.ENOSPC, errno.EDQUOT):
                     raise
-                code, error = 3, f"the disk is full: {failure}"
+                code, error = 3, f"error: the disk is full: {failure}\nhint: free some, or use --cache DIR and --out DIR"
             return _finish(directory, events, code, error)
 
 

@@ -58,9 +58,10 @@ def parse(
         for path in kernel.fragments_for(target, [*fragments, *filter(None, [found.fragment])]):
             kernel.read_fragment(path, target.name)
     for entry in found.must_run:
+        hint = f"suites: {', '.join(suites.ALL)}; architectures: {', '.join(arch.names())}"
         unknown = [name for name in entry.arch if name not in arch.names()]
         if unknown or entry.case.partition(":")[0] not in suites.ALL:
-            raise UserError(f"{found.name}: must-run '{entry.case}' names no suite:case of a known architecture")
+            raise UserError(f"{found.name}: must-run '{entry.case}' names no suite:case of a known architecture", hint=hint)
     if toolchain not in kernel.TOOLCHAINS:
         raise UserError(f"unknown toolchain '{toolchain}'", hint=f"one of {', '.join(kernel.TOOLCHAINS)}")
     spec = tree_spec or tree.default_spec(found.tested_on)

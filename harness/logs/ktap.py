@@ -177,14 +177,10 @@ class _Parser:
 
 def _missing(nodes: list[_Node], depth: int, planned: int) -> list[_Node]:
     numbers = {node.number for node in nodes}
-    if None in numbers:
-        gaps: list[int] | range = range(len(nodes) + 1, planned + 1)
-    elif planned - len(numbers) > _LONGEST_GAP:
-        return [_Node(depth, None, "missing", Outcome.LOST, f"{planned} planned, {len(numbers)} reported")]
-    else:
-        gaps = [number for number in range(1, planned + 1) if number not in numbers]
-    if len(gaps) > _LONGEST_GAP:
-        return [_Node(depth, None, "missing", Outcome.LOST, f"{planned} planned, {len(nodes)} reported")]
+    reported = set(range(1, len(nodes) + 1)) if None in numbers else numbers
+    if planned - len(reported) > _LONGEST_GAP:
+        return [_Node(depth, None, "missing", Outcome.LOST, f"{planned} planned, {len(reported)} reported")]
+    gaps = (number for number in range(1, planned + 1) if number not in reported)
     return [_Node(depth, number, f"#{number}", Outcome.LOST, "planned, but never reported") for number in gaps]
 
 

@@ -36,6 +36,11 @@ def _suites(report: RunReport) -> Iterable[junit_xml.TestSuite]:
             name = f"{report.series}.{job.point}.{job.arch}.{suite}"
             cases = [_case(name, result) for result in job.results if result.suite == suite]
             yield junit_xml.TestSuite(name, cases, properties=_properties(job))
+    # A run that was cut short may have no red case, or no case at all: whoever reads only this file has to see it.
+    ended = report.finished.error if report.finished else "killed before it ended"
+    if ended:
+        run = CaseResult("run", "run", Outcome.ERROR, diagnostic=ended)
+        yield junit_xml.TestSuite(f"{report.series}.run", [_case(f"{report.series}.run", run)])
 
 
 def _properties(job: JobReport) -> dict[str, str]:

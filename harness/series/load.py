@@ -45,7 +45,10 @@ def load(spec: str) -> Series:
     description = _describe(directory / "series.toml")
     fragment = directory / description.fragment if description.fragment else None
     if fragment is not None and not fragment.is_file():
-        raise UserError(f"{directory.name}/series.toml names the fragment {fragment.name}, which is not there")
+        raise UserError(
+            f"{directory.name}/series.toml names the fragment {fragment.name}, which is not there",
+            hint="its path is relative to the series",
+        )
     return Series(
         name=directory.name,
         origin=str(directory),
@@ -71,7 +74,7 @@ def _listed(directory: Path) -> list[str]:
         if words[1:] not in ([], ["-p1"]):
             raise UserError(f"{path}:{number}: '{' '.join(words[1:])}'", hint="only -p1 patches can be applied with git am")
         if words[0] in names:
-            raise UserError(f"{path}:{number}: {words[0]} is listed twice")
+            raise UserError(f"{path}:{number}: {words[0]} is listed twice", hint="a patch can be applied once only")
         names.append(words[0])
     if not names:
         raise UserError(f"{path} lists no patch", hint="use --series none to test the tree as it is")
@@ -81,7 +84,9 @@ def _listed(directory: Path) -> list[str]:
 def _read_patch(directory: Path, name: str) -> Patch:
     path = directory / name
     if not path.is_file():
-        raise UserError(f"{directory.name}: the series lists {name}, which is not there")
+        raise UserError(
+            f"{directory.name}: the series lists {name}, which is not there", hint="add the file or take its line out"
+        )
     data = path.read_bytes()
     message = email.message_from_bytes(data, policy=email.policy.default)
     subject = " ".join(str(message.get("Subject", "")).split())
@@ -96,7 +101,7 @@ def _read_patch(directory: Path, name: str) -> Patch:
         )
     for file in changes:
         if PurePosixPath(file.path).is_absolute() or ".." in PurePosixPath(file.path).parts:
-            raise UserError(f"{directory.name}/{name} touches '{file.path}', outside the tree")
+            raise UserError(f"{directory.name}/{name} touches '{file.path}', outside the tree", hint="paths as a/... and b/...")
     return Patch(name=name, path=path, subject=subject, files=tuple(file.path for file in changes))
 
 

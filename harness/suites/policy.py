@@ -35,7 +35,7 @@ def read_known(path: Path = _KNOWN) -> tuple[Known, ...]:
         raise UserError(f"{path}: {error}", hint="each [[known]] has case, reason, and arch if it is not all of them") from None
     for entry in known:
         if not entry.reason.strip():
-            raise UserError(f"{path}: '{entry.case}' is listed without a reason")
+            raise UserError(f"{path}: '{entry.case}' is listed without a reason", hint="say why it is red on an unpatched kernel")
     return known
 
 

@@ -127,3 +127,11 @@ def test_run_directories_never_collide(tmp_path: Path) -> None:
     made = [rundir.create(tmp_path / "runs", "s") for _ in range(3)]
     assert len(set(made)) == 3
     assert (tmp_path / "runs" / "latest").resolve() == made[-1]
+
+
+@pytest.mark.parametrize("finished", [journal.RunFinished(3.0, 3, "error: no network"), None])
+def test_run_that_was_cut_short_is_red_for_readers_of_junit(tmp_path: Path, finished: journal.RunFinished | None) -> None:
+    found = report(tmp_path)
+    found.finished = finished
+    tree = ElementTree.fromstring(junit.render(found))
+    assert [case.get("name") for case in tree.iter("testcase") if case.find("error") is not None] == ["run"]
