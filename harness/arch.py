@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,41 +14,59 @@ from harness.errors import UserError
 
 
 class Build(Struct, frozen=True, forbid_unknown_fields=True):
+    """What make is told, and where it leaves the image."""
+
     arch: str
     target: str
     image: str
     tools: tuple[str, ...] = ()
+    pahole: str = ""
+    """The oldest that can encode this architecture's BTF."""
 
 
 class Toolchain(Struct, frozen=True, forbid_unknown_fields=True):
+    """`gcc` is the prefix of a cross compiler's programs, `llvm` the oldest LLVM that builds kernels for it
+    (scripts/min-tool-version.sh)."""
+
     gcc: str
+    llvm: int = 13
+
+    @property
+    def triple(self) -> str:
+        return self.gcc.removesuffix("-")
 
 
 class Machine(Struct, frozen=True, forbid_unknown_fields=True):
-    """A QEMU machine. `arguments` may name two character devices: `console` and `channel`."""
+    """A QEMU machine. `arguments` name its character devices, `console` and `channel`; a machine with one serial line has no
+    `channel`, and commands go over the console."""
 
     program: str
     machine: str
     memory: int
     cpus: int
     console: str
-    channel: str
     arguments: tuple[str, ...]
     cpu: dict[str, str]
+    channel: str = ""
+    sysrq: str = ""
+    """What introduces a SysRq key on the console, if a serial break does not."""
     cmdline: str = ""
+    qemu: str = ""
+    """The oldest that boots it."""
 
 
 class Packages(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a distribution calls the cross compiler, its static C library and the emulator."""
+    """What a distribution calls the cross compiler and the emulator. `a | b` is the first of the two that it has."""
 
     gcc: str
-    libc: str
     qemu: str
 
 
 class Debian(Packages, frozen=True, forbid_unknown_fields=True, kw_only=True):
     arch: str
     """Whose busybox-static goes into the guest."""
+    busybox: str = ""
+    """The suite that has it, if not every release does."""
 
 
 class _Description(Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,6 +76,8 @@ class _Description(Struct, frozen=True, forbid_unknown_fields=True):
     guest: Machine
     debian: Debian
     fedora: Packages
+    default: bool = True
+    """Whether it is meant where no architecture is named."""
 
 
 class Arch(_Description, frozen=True, kw_only=True):
@@ -76,6 +97,13 @@ class Arch(_Description, frozen=True, kw_only=True):
 
 def names() -> list[str]:
     return sorted(path.stem for path in paths.QEMU.glob("*.toml"))
+
+
+def chosen(wanted: Sequence[str]) -> list[Arch]:
+    """Those named, each once; the default ones if none is. Raises UserError for a name that is none."""
+    if wanted:
+        return [load(name) for name in dict.fromkeys(wanted)]
+    return [found for name in names() if (found := load(name)).default]
 
 
 def load(name: str, directory: Path = paths.QEMU) -> Arch:

@@ -16,6 +16,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -108,6 +109,6 @@ class Cache:
 
     def write_record(self, kind: str, key: str, value: object) -> None:
         path = self.directory(f"records/{kind}") / key
-        draft = path.with_suffix(f".{os.getpid()}")
+        draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
         draft.write_bytes(to_json(value))
         draft.rename(path)

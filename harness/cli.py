@@ -112,8 +112,13 @@ def _job(function: F) -> F:
             metavar="P[,P]",
             help="base (before the series), last (all of it), or both.",
         ),
-        click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="For make -j. Default: the number of cores."),
-        click.option("--toolchain", default="gcc", show_default=True, help="Compiler."),
+        click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Cores to fill. Default: all."),
+        click.option(
+            "--toolchain",
+            default="auto",
+            metavar="gcc|llvm[-N]",
+            help="Compiler. Default: gcc for every architecture that the distribution has one for, else LLVM.",
+        ),
         click.option(
             "--accel", type=click.Choice(["auto", "kvm", "tcg"]), default="auto", show_default=True, help="QEMU's accelerator."
         ),
@@ -134,15 +139,21 @@ def _job(function: F) -> F:
 @cli.command()
 @_job
 @click.option(
-    "--suite", "suite_specs", multiple=True, metavar="S[:GLOB]", help="Suite, or some of its cases; repeatable. Default: all."
+    "--suite",
+    "suite_specs",
+    multiple=True,
+    metavar="S[:GLOB]",
+    help="Suite, or some of its cases; repeatable. `none` just boots. Default: all.",
 )
-def run(suite_specs: tuple[str, ...], cache: Path, out: Path, install: bool, **job: Any) -> int:
+@click.option("--cmd", "commands", multiple=True, metavar="COMMAND", help="Shell command to run in the guest; repeatable.")
+def run(suite_specs: tuple[str, ...], commands: tuple[str, ...], cache: Path, out: Path, install: bool, **job: Any) -> int:
     """Build, boot and test.
 
     \b
     harness run --arch arm64 --suite 'ftracetest:dynevent/*fprobe*' --points base,last
     """
-    report, code = _perform(request.parse_suites(suite_specs), cache, out, install, job)
+    job["commands"] = commands
+    report, code = _perform(request.parse_suites(suite_specs, commands), cache, out, install, job)
     _out.print(f"\n{escape(str(report.directory))}\n{text.closing_line(report)}")
     return code
 
@@ -155,7 +166,7 @@ def build(cache: Path, out: Path, install: bool, **job: Any) -> int:
     \b
     harness build --arch x86_64 --series none
     """
-    report, code = _perform((), cache, out, install, job)
+    report, code = _perform((), cache, out, install, {**job, "commands": ()})
     for built in report.jobs.values():
         if digest := built.properties.get("kernel"):
             _out.print(f"{built.arch}/{built.point}: {escape(str(cache / 'kernels' / digest))}")
@@ -166,7 +177,7 @@ def _perform(
     selections: tuple[Selection, ...], cache: Path, out: Path, install: bool, job: dict[str, Any]
 ) -> tuple[RunReport, int]:
     wanted = request.parse(selections=selections, arguments=_arguments(), **job)
-    doctor.check(wanted.archs, install)
+    doctor.check(wanted.archs, wanted.toolchain, install, lambda text: _err.print(escape(text)))
     with Progress(_err) as progress:
         report = pipeline.run(wanted, Cache(cache), out, progress)
     text.summary(report, _out)
@@ -183,36 +194,31 @@ def _arguments() -> tuple[str, ...]:
 
 @cli.command("doctor")
 @click.option("--arch", "archs", multiple=True, metavar="A", help="Architecture; repeatable. Default: all.")
+@click.option("--toolchain", default="auto", metavar="gcc|llvm[-N]", help="As for `harness run`.")
 @click.option("--install", is_flag=True, help="Install with apt what is missing.")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
-def doctor_command(archs: tuple[str, ...], install: bool, as_json: bool) -> int:
-    """What is missing on this machine, and the exact command that installs it."""
-    wanted = [arch.load(name) for name in archs or arch.names()]
-    findings = doctor.examine(wanted)
+def doctor_command(archs: tuple[str, ...], toolchain: str, install: bool, as_json: bool) -> int:
+    """What is missing or too old on this machine, and the exact command that installs it."""
+    wanted = arch.chosen(archs)
     if install:
-        doctor.install(findings)
-        findings = doctor.examine(wanted)
+        findings = doctor.install(wanted, toolchain, lambda text: _err.print(escape(text)))
+    else:
+        findings = doctor.examine(wanted, toolchain)
+    command = doctor.plan(findings).text
     if as_json:
-        report = {
-            "needs": [
-                {"name": one.need.name, "purpose": one.need.purpose, "found": one.found, "optional": one.need.optional}
-                for one in findings
-            ],
-            "install": doctor.install_command(findings),
-        }
-        click.echo(msgspec.json.format(to_json(report)).decode())
+        fields = ("name", "purpose", "minimum", "optional")
+        rows = [
+            {"found": one.met, "problem": one.problem, **{field: getattr(one.need, field) for field in fields}}
+            for one in findings
+        ]
+        click.echo(msgspec.json.format(to_json({"needs": rows, "install": command})).decode())
     else:
         for one in findings:
-            mark = (
-                "[green]found[/green]  "
-                if one.found
-                else "[yellow]optional[/yellow]"
-                if one.need.optional
-                else "[red]missing[/red]"
-            )
-            _out.print(f"{mark} {one.need.name} [dim]({one.need.purpose})[/dim]")
-        if command := doctor.install_command(findings):
-            _out.print(f"\n{command}")
+            colour = "green" if one.met else "yellow" if one.need.optional else "red"
+            state = "found" if one.met else f"optional, {one.problem}" if one.need.optional else one.problem
+            _out.print(f"[{colour}]{escape(state):<8}[/{colour}] {escape(one.need.name)} [dim]({escape(one.need.purpose)})[/dim]")
+        if command:
+            _out.print(f"\n{escape(command)}")
     return 3 if doctor.missing(findings) else 0
 
 

@@ -1,16 +1,20 @@
-"""What a job needs on this machine, what of it is missing, and what installs it."""
+"""What a job needs on this machine, what of it is missing or too old, and what installs it."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from msgspec import Struct
 
-from harness import process
+from harness import kernel, packages, process
 from harness.arch import Arch
 from harness.errors import CommandFailed, InfrastructureError
+
+_ROUNDS = 3
+"""A newer version of one package may drop what another one needed from it."""
+
+Say = Callable[[str], None]
 
 
 class Need(Struct, frozen=True):
@@ -23,11 +27,21 @@ class Need(Struct, frozen=True):
     files: tuple[str, ...] = ()
     """Below /usr; any of these meets the need, instead of a program of that name."""
     optional: bool = False
+    minimum: str = ""
+    """The oldest version of the program that serves."""
+    family: str = ""
+    """Programs that are installed from one suite, because they are built from one source."""
 
 
 class Finding(Struct, frozen=True):
+    """`problem` is empty where the need is met."""
+
     need: Need
-    found: bool
+    problem: str = ""
+
+    @property
+    def met(self) -> bool:
+        return not self.problem
 
 
 _COMMON = (
@@ -49,83 +63,82 @@ _COMMON = (
 )
 
 
-def needs(archs: Iterable[Arch]) -> list[Need]:
-    """Everything that jobs for these architectures need, each once."""
-    found = {need.name: need for need in _COMMON}
-    for arch in archs:
-        for tool in arch.kernel.tools:
-            # Compressors, whose packages are called what they are.
-            found[tool] = Need(tool, f"kernel image of {arch.name}", tool, tool)
-        compiler = f"{arch.cross_compile}gcc"
-        package = "gcc" if arch.native else arch.debian.gcc
-        found.setdefault(compiler, Need(compiler, f"kernels of {arch.name}", package, arch.fedora.gcc))
-        if not arch.native:
-            triple = arch.toolchain.gcc.rstrip("-")
-            files = (f"{triple}/lib/libc.a", f"{triple}/sys-root/usr/lib/libc.a")
-            libc = Need(f"libc of {arch.name}", f"guests of {arch.name}", arch.debian.libc, arch.fedora.libc, files=files)
-            found.setdefault(libc.name, libc)
-        qemu = Need(arch.guest.program, f"guests of {arch.name}", arch.debian.qemu, arch.fedora.qemu)
-        found.setdefault(qemu.name, qemu)
+def needs(archs: Iterable[Arch], toolchain: str = kernel.AUTO) -> list[Need]:
+    """Everything that jobs for these architectures need, each once. Of two needs for one program the newer version counts."""
+    found: dict[str, Need] = {}
+    for need in (*_COMMON, *(need for arch in archs for need in _needs_of(arch, toolchain))):
+        other = found.get(need.name)
+        if other is None or packages.number(need.minimum) > packages.number(other.minimum):
+            found[need.name] = need
     return list(found.values())
 
 
-def examine(archs: Iterable[Arch], root: Path = Path("/")) -> list[Finding]:
-    return [Finding(need, _is_there(need, root)) for need in needs(archs)]
+def _needs_of(arch: Arch, toolchain: str) -> Iterable[Need]:
+    kernels = f"kernels of {arch.name}"
+    for tool in arch.kernel.tools:
+        # Compressors, whose packages are called what they are.
+        yield Need(tool, kernels, tool, tool)
+    for program, package in kernel.programs(arch, kernel.choose(arch, toolchain)).items():
+        yield Need(program, kernels, package, arch.fedora.gcc if program.endswith("gcc") else package.partition("-")[0])
+    if arch.kernel.pahole:
+        yield Need("pahole", f"BTF of {arch.name}", "dwarves", "dwarves", minimum=arch.kernel.pahole)
+    program, guests = arch.guest.program, f"guests of {arch.name}"
+    yield Need(program, guests, arch.debian.qemu, arch.fedora.qemu, minimum=arch.guest.qemu, family="qemu")
 
 
-def missing(findings: Iterable[Finding]) -> list[Need]:
+def examine(archs: Iterable[Arch], toolchain: str = kernel.AUTO, root: Path = Path("/")) -> list[Finding]:
+    return [Finding(need, _problem(need, root)) for need in needs(archs, toolchain)]
+
+
+def missing(findings: Iterable[Finding]) -> list[Finding]:
     """Those that a job cannot do without."""
-    return [finding.need for finding in findings if not finding.found and not finding.need.optional]
+    return [finding for finding in findings if not finding.met and not finding.need.optional]
 
 
-def install_command(findings: Iterable[Finding]) -> str:
-    """The line that installs all that is missing, optional things included; empty if nothing is."""
-    lacking = [finding.need for finding in findings if not finding.found]
-    if not lacking:
-        return ""
-    if process.which("apt-get") or not process.which("dnf"):
-        return " ".join(_apt(sorted({need.debian for need in lacking}), sudo="sudo"))
-    return f"sudo dnf install {' '.join(sorted({need.fedora for need in lacking}))}"
+def plan(findings: Iterable[Finding]) -> packages.Plan:
+    """How to install all that is missing, optional things included."""
+    lacking = [finding.need for finding in findings if not finding.met]
+    return packages.plan(packages.Wish(need.debian, need.fedora, need.minimum, need.family) for need in lacking)
 
 
-def install(findings: Sequence[Finding]) -> None:
-    """Install with apt what is missing. Raises InfrastructureError where that cannot be done."""
-    packages = sorted({finding.need.debian for finding in findings if not finding.found})
-    if not packages:
-        return
-    if process.which("apt-get") is None:
-        raise InfrastructureError("only apt can install for you", hint=install_command(findings))
-    # A sudo that asks for a password would wait for it in the background, for ever.
-    command = _apt(packages, sudo="sudo --non-interactive")
-    environment = {"DEBIAN_FRONTEND": "noninteractive"}
-    try:
-        process.run([*command[: command.index("apt-get")], "apt-get", "update"], env=environment)
-        process.run(command, env=environment)
-    except CommandFailed as error:
-        if missing(findings):
-            advice = f"{error.hint}\nrun this yourself: {install_command(findings)}"
-            raise InfrastructureError("apt-get could not install what is missing", hint=advice) from error
-
-
-def check(archs: Iterable[Arch], install_missing: bool) -> None:
-    """Raises InfrastructureError, with the command that helps, if something is missing."""
+def install(archs: Iterable[Arch], toolchain: str, say: Say) -> list[Finding]:
+    """Install with apt what is missing, after saying so, and look again. Raises InfrastructureError where that cannot be done."""
     archs = list(archs)
-    findings = examine(archs)
-    if install_missing and not all(finding.found for finding in findings):
-        install(findings)
-        findings = examine(archs)
+    findings = examine(archs, toolchain)
+    for _ in range(_ROUNDS):
+        planned = plan(findings)
+        if not planned.commands:
+            break
+        say(f"installing:\n{planned.text}")
+        try:
+            packages.install(planned)
+        except CommandFailed as error:
+            if missing(findings):
+                advice = f"{error.hint}\nrun this yourself: {planned.text}"
+                raise InfrastructureError("apt-get could not install what is missing", hint=advice) from error
+            break
+        findings = examine(archs, toolchain)
+    return findings
+
+
+def check(archs: Iterable[Arch], toolchain: str, install_missing: bool, say: Say) -> None:
+    """Raises InfrastructureError, with the command that helps, if something is missing or too old."""
+    archs = list(archs)
+    findings = install(archs, toolchain, say) if install_missing else examine(archs, toolchain)
     lacking = missing(findings)
     if lacking:
-        names = ", ".join(f"{need.name} ({need.purpose})" for need in lacking)
-        raise InfrastructureError(f"missing: {names}", hint=f"{install_command(findings)}\nor let the harness do it: --install")
+        problems = "; ".join(f"{finding.need.name} ({finding.need.purpose}): {finding.problem}" for finding in lacking)
+        raise InfrastructureError(problems, hint=f"{plan(findings).text}\nor let the harness do it: --install")
 
 
-def _apt(packages: Sequence[str], sudo: str) -> list[str]:
-    become_root = [] if os.geteuid() == 0 else sudo.split()
-    return [*become_root, "apt-get", "install", "--yes", "--no-install-recommends", *packages]
-
-
-def _is_there(need: Need, root: Path) -> bool:
-    if not need.files:
-        return process.which(need.name) is not None
-    return any((root / "usr" / file).exists() for file in need.files)
+def _problem(need: Need, root: Path) -> str:
+    if need.files:
+        return "" if any((root / "usr" / file).exists() for file in need.files) else "missing"
+    if process.which(need.name) is None:
+        return "missing"
+    if need.minimum:
+        version = process.run([need.name, "--version"]).stdout.splitlines()[0]
+        found = packages.number(version)
+        if found < packages.number(need.minimum):
+            return f"too old: {'.'.join(map(str, found))}, at least {need.minimum} is needed"
+    return ""

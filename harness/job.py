@@ -3,6 +3,8 @@ happens."""
 
 from __future__ import annotations
 
+import functools
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,21 +12,28 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from harness import guest, kernel, suites
+from harness import guest, kernel, process, suites
 from harness.arch import Arch
 from harness.cache import Cache
+from harness.durations import Durations
 from harness.errors import CommandFailed, InfrastructureError
 from harness.guest import Boot, qemu
-from harness.kernel import kconfig
+from harness.kernel import Jobserver, kconfig
 from harness.model import AppliedSeries, CaseResult, Kernel, Outcome, PatchState, Point, Tree
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import Journal, journal
+from harness.schedule import Kind, Task
 from harness.suites import Target
 from harness.suites.policy import Policy, read_known
 from harness.tree import Store
 
 T = TypeVar("T")
+
+_BUILD_MEMORY = 2048
+"""MiB: the link of vmlinux and the making of its BTF take the most."""
+_QEMU_MEMORY = 256
+"""MiB, beside the guest's own: QEMU itself and what it has translated."""
 
 _PATCH_OUTCOMES = {
     PatchState.APPLIED: (Outcome.PASS, ""),
@@ -49,39 +58,57 @@ class Context(Struct, frozen=True):
     """The run directory."""
     events: Journal
     progress: Progress
+    jobserver: Jobserver
 
 
 class Job:
-    """Call `run` once."""
+    """Two tasks for the scheduler, one after the other: the kernel is built, then guests test it."""
 
     def __init__(self, context: Context, arch: Arch, point: Point) -> None:
         self._request = context.request
         self._cache = context.cache
         self._events = context.events
         self._progress = context.progress
+        self._jobserver = context.jobserver
         self._tree = context.tree
         self._applied = context.applied
         self._arch = arch
         self._point = point
+        self._name = f"{arch.name}/{point.name}"
         self._directory = context.directory / arch.name / point.name
         self._directory.mkdir(parents=True)
+        self._lock = threading.Lock()
         self._done = 0
         self._red = 0
+        self._durations = Durations(context.cache, arch.name)
         patched = point.name != "base"
         self._policy = Policy(arch.name, read_known(), self._request.series.must_run if patched else ())
         self._required = tuple(filter(None, [self._request.series.fragment])) if patched else ()
 
-    def run(self) -> None:
-        """Raises Failed if a stage ended the job early."""
+    def task(self) -> Task:
+        """The whole job: building it, with testing it to follow."""
+        expected = self._durations.expect("build", 0.0) + self._durations.expect("test", 0.0)
+        return Task(self._name, Kind.BUILD, _BUILD_MEMORY, expected, self._prepare)
+
+    def _prepare(self) -> list[Task]:
         self._events.write(journal.JobStarted(journal.now(), self._arch.name, self._point.name))
-        if self._point.name != "base":
-            self._report_patches()
-        self._properties(
-            base=self._tree.commit, commit=self._point.commit, patch=self._point.patch or "none", tree=self._tree.source
-        )
-        built = self._stage("build", self._build)
-        initramfs = self._stage("initramfs", lambda: guest.build_initramfs(built, self._point.commit, self._arch, self._cache))
-        self._test(built, initramfs.path)
+        try:
+            if self._point.name != "base":
+                self._report_patches()
+            self._properties(
+                base=self._tree.commit, commit=self._point.commit, patch=self._point.patch or "none", tree=self._tree.source
+            )
+            toolchain = kernel.detect(self._arch, self._request.toolchain)
+            built = self._stage("build", lambda: self._build(toolchain))
+            initramfs = self._stage(
+                "initramfs",
+                lambda: guest.build_initramfs(built, self._point.commit, self._arch, toolchain.compiler, self._cache),
+            )
+            return self._guest_tasks(built, initramfs.path) if self._request.selections else []
+        except Failed:
+            return []
+        finally:
+            self._progress.done(self._name)
 
     def _report_patches(self) -> None:
         for patch in self._applied.results:
@@ -90,8 +117,7 @@ class Job:
         if not self._applied.complete:
             raise Failed
 
-    def _build(self) -> tuple[Kernel, bool]:
-        toolchain = kernel.detect(self._arch)
+    def _build(self, toolchain: kernel.Toolchain) -> tuple[Kernel, bool]:
         fragments = kernel.fragments_for(self._arch, [*self._request.fragments, *self._required])
         try:
             built, cached = kernel.build(
@@ -101,8 +127,8 @@ class Job:
                 toolchain,
                 self._cache,
                 self._directory,
+                jobserver=self._jobserver,
                 required=self._required,
-                jobs=self._request.jobs,
                 progress=lambda text: self._step(f"building: {text}"),
             )
         except kernel.ConfigNotProved as failure:
@@ -121,36 +147,56 @@ class Job:
             kernel=built.digest,
             warnings=str(len(built.warnings)),
         )
+        if not cached:
+            self._durations.note("build", built.seconds)
         made = "in the cache" if cached else f"{built.objects} objects in {built.seconds:.0f} s"
         ccache = f", ccache hit {built.ccache}" if built.ccache and not cached else ""
         warnings = f", {len(built.warnings)} warnings" if built.warnings else ""
         self._say(f"kernel {built.release}: {made}{ccache}{warnings}")
         return built, cached
 
-    def _test(self, built: Kernel, initramfs: Path) -> None:
+    def _guest_tasks(self, built: Kernel, initramfs: Path) -> list[Task]:
         selected = [(suites.ALL[selection.suite], selection) for selection in self._request.selections]
-        if not selected:
-            return
-        noise = tuple(suite.quiet for suite in suites.ALL.values() if suite.quiet)
-        unwanted = tuple(
-            suite.quiet for suite in suites.ALL.values() if suite.quiet and suite.name not in {one.name for one, _ in selected}
-        )
-        boot = Boot(built.image, initramfs, unwanted)
-        target = Target(self._arch.name, built, kconfig.read_config(built.config), self._point.commit, Store(self._cache))
+        noisy = {suite.name for suite, selection in selected if suite.noisy(selection)}
+        noise = {suite.name: suite.quiet for suite in suites.ALL.values() if suite.quiet}
+        boot = Boot(built.image, initramfs, tuple(word for name, word in noise.items() if name not in noisy))
+        config = kconfig.read_config(built.config)
+        target = Target(self._arch.name, built, config, self._point.commit, Store(self._cache), self._request.commands)
         accelerator = self._stage(
             "accelerator", lambda: (qemu.accelerator_for(self._arch, boot, self._cache, self._request.accel), True)
         )
         self._properties(qemu=qemu.version(self._arch), accelerator=accelerator.value)
-        self._step(f"booting under {accelerator.value}")
+        start = functools.partial(guest.started, self._arch, accelerator, self._directory)
+        session = suites.Session(selected, target, boot, tuple(noise.values()), start, self._durations, self._emit)
+        task = self._guest_task(session)
+        return [task] if task else []
 
-        def test() -> tuple[None, bool]:
-            suites.run_suites(selected, target, self._arch, accelerator, boot, self._directory, noise, self._emit)
-            return None, False
+    def _guest_task(self, session: suites.Session) -> Task | None:
+        """One more guest for the session, if it is worth it."""
+        number = session.join()
+        if number is None:
+            return None
+        name = f"{self._name} guest {number}"
+        memory = self._arch.guest.memory + _QEMU_MEMORY
 
-        self._stage("guest", test)
-        for missing in self._policy.missing(self._request.selections):
-            self._emit(missing)
-        self._say(f"{self._done} cases, {self._red} red")
+        def test() -> list[Task]:
+            start = time.monotonic()
+            try:
+                last = self._stage("guest", lambda: (session.run(number), False))
+            except Failed:
+                return []
+            finally:
+                self._progress.done(self._name)
+            if number == 1:
+                self._durations.note("test", time.monotonic() - start)
+            if last:
+                for missing in self._policy.missing(self._request.selections):
+                    self._emit(missing)
+                self._say(f"{self._done} cases, {self._red} red")
+            self._durations.save()
+            return []
+
+        return Task(name, Kind.GUEST, memory, session.seconds, test, helper=lambda: self._guest_task(session))
 
     def _stage(self, name: str, work: Callable[[], tuple[T, bool]]) -> T:
         """Run a stage; an infrastructure error becomes the job's `error` case."""
@@ -165,9 +211,11 @@ class Job:
         return value
 
     def _emit(self, result: CaseResult) -> None:
-        judged = self._policy.judge(result)
-        self._done += 1
-        self._red += not judged.outcome.green
+        process.check_stopped()
+        with self._lock:
+            judged = self._policy.judge(result)
+            self._done += 1
+            self._red += not judged.outcome.green
         self._events.write(journal.CaseFinished(journal.now(), self._arch.name, self._point.name, judged))
         if not judged.outcome.green:
             self._say(f"{judged.outcome.value}: {judged.id}: {judged.diagnostic.splitlines()[0] if judged.diagnostic else ''}")
@@ -181,7 +229,7 @@ class Job:
         self._events.write(journal.JobProperties(journal.now(), self._arch.name, self._point.name, properties))
 
     def _say(self, text: str) -> None:
-        self._progress.say(f"{self._arch.name}/{self._point.name}: {text}")
+        self._progress.say(f"{self._name}: {text}")
 
     def _step(self, text: str) -> None:
-        self._progress.step(f"{self._arch.name}/{self._point.name}: {text}")
+        self._progress.step(self._name, text)

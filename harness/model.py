@@ -174,6 +174,8 @@ class Kernel(Struct, frozen=True):
     vmlinux: Path
     modules: Path
     """A folder that holds lib/modules/<release>, with depmod's data."""
+    headers: Path
+    """Its user-space API and nolibc (tools/include/nolibc): what the guest's own programs are compiled against."""
     config: Path
     config_digest: str
     compiler: str
@@ -204,3 +206,16 @@ class CaseResult(Struct, frozen=True):
     @property
     def id(self) -> str:
         return f"{self.suite}:{self.name}"
+
+
+class Usage(Struct, frozen=True):
+    """What a run took: seconds on the clock, CPU seconds of the harness and all its children, and how many cores it had."""
+
+    wall: float
+    cpu: float
+    cores: int
+
+    @property
+    def share(self) -> float:
+        """Of the cores' time."""
+        return self.cpu / (self.wall * self.cores) if self.wall else 0.0

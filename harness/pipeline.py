@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
+import itertools
+import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +18,12 @@ from harness import __version__, kernel, process, series, tree
 from harness.cache import Cache
 from harness.errors import HarnessError
 from harness.guest import qemu
-from harness.job import Context, Failed, Job
+from harness.job import Context, Job
 from harness.model import AppliedSeries, Outcome, Point
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import Journal, RunReport, journal, junit, read_run, rundir
+from harness.schedule import Scheduler, Task
 from harness.suites.policy import read_known
 
 
@@ -49,18 +53,37 @@ def run(request: Request, cache: Cache, out: Path, progress: Progress) -> RunRep
 def _run_jobs(request: Request, cache: Cache, directory: Path, events: Journal, progress: Progress) -> None:
     manifest = _manifest(request)
     rundir.write_manifest(directory, manifest)
-    progress.step(f"importing {request.tree}")
+    progress.step("tree", f"importing {request.tree}")
     source = tree.resolve(request.tree, cache)
     manifest["tree"] = msgspec.structs.asdict(source)
     rundir.write_manifest(directory, manifest)
     progress.say(f"tree {source.version} from {source.source}")
-    progress.step(f"applying {request.series.name}")
+    progress.step("tree", f"applying {request.series.name}")
     applied = series.apply(request.series, source, cache)
-    context = Context(request, cache, source, applied, directory, events, progress)
-    for point in _points(request, applied, tree.Store(cache)):
-        for arch in request.archs:
-            with contextlib.suppress(Failed):
-                Job(context, arch, point).run()
+    progress.done("tree")
+    cores = request.jobs or os.cpu_count() or 1
+    context = Context(request, cache, source, applied, directory, events, progress, kernel.Jobserver(cores))
+    scheduler = Scheduler(cores)
+    try:
+        scheduler.run(_tasks(context, list(_points(request, applied, tree.Store(cache)))))
+    finally:
+        events.write(journal.Used(journal.now(), scheduler.usage))
+
+
+def _tasks(context: Context, points: Sequence[Point]) -> list[Task]:
+    """The jobs of the first point. They all build from one work tree, so those of the next one follow when the last of these
+    is built; testing goes on meanwhile."""
+    if not points:
+        return []
+    tasks = [Job(context, arch, points[0]).task() for arch in context.request.archs]
+    unfinished = itertools.count(len(tasks) - 1, -1)
+
+    def after(work: Callable[[], Iterable[Task]]) -> Iterable[Task]:
+        following = list(work())
+        # Whoever finishes last brings the next point; a step of a counter is atomic.
+        return [*following, *_tasks(context, points[1:])] if next(unfinished) == 0 else following
+
+    return [msgspec.structs.replace(task, work=functools.partial(after, task.work)) for task in tasks]
 
 
 def _points(request: Request, applied: AppliedSeries, store: tree.Store) -> Iterator[Point]:
@@ -97,6 +120,6 @@ def _manifest(request: Request) -> dict[str, Any]:
             "python": platform.python_version(),
             "system": platform.platform(),
             **{tool: process.run([tool, "--version"]).stdout.splitlines()[0] for tool in ("git", "make")},
-            **{arch.name: f"{kernel.detect(arch).version}; {qemu.version(arch)}" for arch in request.archs},
+            **{arch.name: f"{kernel.detect(arch, request.toolchain).version}; {qemu.version(arch)}" for arch in request.archs},
         },
     }

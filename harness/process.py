@@ -31,6 +31,30 @@ TERMINATE_SECONDS = 2.0
 _TAIL_CHARACTERS = 4000
 
 
+class Stopped(BaseException):
+    """Raised in threads that want to start something, or to report something, after `stop`. No error: nobody handles it."""
+
+
+def stop() -> None:
+    """End every child that this process has, gently, and let none start until `resume`."""
+    _stopped.set()
+    _guard.signal_all(signal.SIGTERM)
+
+
+def resume() -> None:
+    """After `stop`, once all threads that it concerned are gone."""
+    _stopped.clear()
+
+
+def check_stopped() -> None:
+    """Raises Stopped after `stop`: what children did since then says nothing about them."""
+    if _stopped.is_set():
+        raise Stopped
+
+
+_stopped = threading.Event()
+
+
 def command_line(argv: Argv, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
     """One line that a shell runs as the harness did."""
     words = [f"{name}={shlex.quote(value)}" for name, value in (env or {}).items()]
@@ -60,6 +84,7 @@ def start(
     """Run `argv` for as long as the block lasts; afterwards its whole group is gone and reaped.
 
     `env` is added to the harness's own environment. Raises InfrastructureError if the program is not there."""
+    check_stopped()
     program = which(os.fspath(argv[0]))
     if program is None:
         raise InfrastructureError(f"{argv[0]}: no such program", hint="`harness doctor` tells what installs it")
@@ -78,6 +103,7 @@ def start(
     )
     _guard.watch(child.pid)
     try:
+        check_stopped()  # once more: `stop` may have missed a child that was just being started
         yield child
     finally:
         _end(child)
@@ -150,26 +176,36 @@ class _Guard:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
+        self._groups: set[int] = set()
 
     def watch(self, group: int) -> None:
-        self._tell(f"+{group}\n")
+        with self._lock:
+            self._groups.add(group)
+            self._tell(f"+{group}\n")
 
     def forget(self, group: int) -> None:
-        self._tell(f"-{group}\n")
+        with self._lock:
+            self._groups.discard(group)
+            self._tell(f"-{group}\n")
+
+    def signal_all(self, number: signal.Signals) -> None:
+        with self._lock:
+            for group in self._groups:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(group, number)
 
     def _tell(self, message: str) -> None:
-        with self._lock:
-            if self._process is None:
-                self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", _GUARD_PROGRAM],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.DEVNULL,
-                    start_new_session=True,
-                    text=True,
-                )
-            assert self._process.stdin is not None
-            self._process.stdin.write(message)
-            self._process.stdin.flush()
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _GUARD_PROGRAM],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+                text=True,
+            )
+        assert self._process.stdin is not None
+        self._process.stdin.write(message)
+        self._process.stdin.flush()
 
 
 _guard = _Guard()

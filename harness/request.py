@@ -12,6 +12,7 @@ from harness.arch import Arch
 from harness.errors import UserError
 from harness.model import Series
 from harness.suites import Selection
+from harness.suites.boot import WITHOUT_SELFTESTS
 
 POINTS = ("base", "last")
 
@@ -25,9 +26,12 @@ class Request(Struct, frozen=True):
     selections: tuple[Selection, ...]
     points: tuple[str, ...]
     fragments: tuple[Path, ...] = ()
+    commands: tuple[str, ...] = ()
+    """For the guest's shell."""
     jobs: int | None = None
+    """Cores to fill."""
     accel: str = "auto"
-    toolchain: str = "gcc"
+    toolchain: str = kernel.AUTO
     arguments: tuple[str, ...] = ()
     """Those of the command line that repeat it."""
 
@@ -40,6 +44,7 @@ def parse(
     points: str,
     selections: tuple[Selection, ...],
     fragments: Sequence[Path],
+    commands: tuple[str, ...],
     jobs: int | None,
     accel: str,
     toolchain: str,
@@ -53,7 +58,7 @@ def parse(
             raise UserError(f"unknown point '{name}'", hint=f"one of {', '.join(POINTS)}, or several with commas")
     if not found.patches:
         wanted = ("base",)
-    targets = tuple(arch.load(name) for name in dict.fromkeys(archs or arch.names()))
+    targets = tuple(arch.chosen(archs))
     for target in targets:
         for path in kernel.fragments_for(target, [*fragments, *filter(None, [found.fragment])]):
             kernel.read_fragment(path, target.name)
@@ -62,8 +67,8 @@ def parse(
         unknown = [name for name in entry.arch if name not in arch.names()]
         if unknown or entry.case.partition(":")[0] not in suites.ALL:
             raise UserError(f"{found.name}: must-run '{entry.case}' names no suite:case of a known architecture", hint=hint)
-    if toolchain not in kernel.TOOLCHAINS:
-        raise UserError(f"unknown toolchain '{toolchain}'", hint=f"one of {', '.join(kernel.TOOLCHAINS)}")
+    for target in targets:
+        kernel.choose(target, toolchain)
     spec = tree_spec or tree.default_spec(found.tested_on)
     tree.check_spec(spec)
     return Request(
@@ -73,6 +78,7 @@ def parse(
         selections=selections,
         points=wanted,
         fragments=tuple(path.resolve() for path in fragments),
+        commands=commands,
         jobs=jobs,
         accel=accel,
         toolchain=toolchain,
@@ -80,15 +86,24 @@ def parse(
     )
 
 
-def parse_suites(specs: Sequence[str]) -> tuple[Selection, ...]:
-    """`NAME` or `NAME:GLOB`, several of one suite joined; all suites if there is none. Raises UserError."""
+def parse_suites(specs: Sequence[str], commands: Sequence[str] = ()) -> tuple[Selection, ...]:
+    """`NAME` or `NAME:GLOB`, several of one suite joined. Without any, all suites; `none`, or commands alone, only boot the
+    guest. Raises UserError."""
+    known = [name for name in suites.ALL if name != "command"]
     globs: dict[str, list[str]] = {}
+    if "none" in specs or (commands and not specs):
+        globs["boot"] = list(WITHOUT_SELFTESTS)
     for spec in specs:
         name, _, glob = spec.partition(":")
-        if name not in suites.ALL:
-            raise UserError(f"unknown suite '{name}'", hint=f"one of {', '.join(suites.ALL)}; NAME:GLOB for some of its cases")
-        globs.setdefault(name, []).extend([glob] if glob else [])
-    whole = {name for name in globs if any(spec == name for spec in specs)}
-    return tuple(
-        Selection(name, () if name in whole else tuple(globs.get(name, ()))) for name in suites.ALL if name in globs or not specs
-    )
+        if name not in (*known, "none"):
+            raise UserError(
+                f"unknown suite '{name}'",
+                hint=f"one of {', '.join(known)}; NAME:GLOB for some of its cases; none for just a boot",
+            )
+        if name != "none":
+            globs.setdefault(name, []).extend([glob] if glob else [])
+    whole = {name for name in globs if name in specs}
+    wanted = set(globs) or set(known)
+    if commands:
+        wanted.add("command")
+    return tuple(Selection(name, () if name in whole else tuple(globs.get(name, ()))) for name in suites.ALL if name in wanted)

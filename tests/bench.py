@@ -62,10 +62,10 @@ def latest_kernel(out: Path, cache: Cache) -> tuple[Kernel, str]:
 
 def boot_seconds(built: Kernel, commit: str, cache: Cache, cmdline: tuple[str, ...] = ("ftrace=nop", "kunit.enable=0")) -> float:
     target = arch.load(ARCH)
-    initramfs, _ = build_initramfs(built, commit, target, cache)
+    initramfs, _ = build_initramfs(built, commit, target, kernel.detect(target).compiler, cache)
     with (
         tempfile.TemporaryDirectory() as folder,
-        started(target, Accelerator.TCG, Boot(built.image, initramfs.path, cmdline), Path(folder)) as guest,
+        started(target, Accelerator.TCG, Path(folder), Boot(built.image, initramfs.path, cmdline)) as guest,
     ):
         guest.wait_for_agent()
         return guest.boot_seconds
@@ -160,7 +160,9 @@ def boot() -> str:
         target, store = arch.load(ARCH), tree.Store(cache)
         point = Point("base", commit, store.content(commit))
         fragments = kernel.fragments_for(target, [fragment])
-        plain, _ = kernel.build(point, target, fragments, kernel.detect(target), cache, out)
+        plain, _ = kernel.build(
+            point, target, fragments, kernel.detect(target), cache, out, jobserver=kernel.Jobserver(os.cpu_count() or 1)
+        )
         seconds = [(boot_seconds(small, commit, cache), boot_seconds(plain, commit, cache)) for _ in range(BOOTS)]
     ours, theirs = (statistics.median(each) for each in zip(*seconds, strict=True))
     return f"boot to the agent, median of {BOOTS}: {ours:.2f} s against {theirs:.2f} s of a plain configuration"

@@ -38,6 +38,9 @@ $(O)/main.o: $(src)/main.c
 modules:
 \t@echo "  CC [M]  module.o"
 
+headers:
+\t@mkdir -p $(O)/usr/include/linux
+
 modules_install:
 \t@mkdir -p $(INSTALL_MOD_PATH)/lib/modules/6.12.99
 """
@@ -77,6 +80,7 @@ config NEEDS_MORE
 
 FILES = {
     "Makefile": MAKEFILE,
+    "tools/include/nolibc/nolibc.h": "",
     "Kconfig": KCONFIG,
     "compile": COMPILE,
     "main.c": "int main;\n\n\n\n\nint last;\n",

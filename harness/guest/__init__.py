@@ -1,6 +1,6 @@
 """A guest: what it is made of, the QEMU that runs it, and the two serial lines to it."""
 
-from harness.guest.guest import CommandResult, Guest, GuestGone, GuestLost, GuestTimeout
+from harness.guest.guest import CommandResult, Guest, GuestGone, GuestLost, GuestTimeout, started
 from harness.guest.initramfs import build_initramfs
 from harness.guest.qemu import Accelerator, Boot, accelerator_for
 
@@ -14,4 +14,5 @@ __all__ = [
     "GuestTimeout",
     "accelerator_for",
     "build_initramfs",
+    "started",
 ]

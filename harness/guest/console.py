@@ -83,9 +83,9 @@ class Console:
                     return
                 yield lines.clean(raw)
 
-    def sysrq(self, key: str) -> None:
-        """The character after a serial break."""
-        self._end.sendall(key.encode())
+    def send(self, text: str) -> None:
+        """As if typed at the console. Raises OSError if QEMU is gone."""
+        self._end.sendall(text.encode())
 
     def close(self) -> None:
         """Wait for the end of the stream. QEMU must be gone."""

@@ -58,13 +58,14 @@ class CommandResult(Struct, frozen=True):
 class Guest:
     """Made by `booted`."""
 
-    def __init__(self, machine: qemu.Qemu, console: Console, accelerator: Accelerator) -> None:
+    def __init__(self, machine: qemu.Qemu, console: Console, accelerator: Accelerator, sysrq: str) -> None:
         self.console = console
         self.accelerator = accelerator
         self.boot_seconds = 0.0
         self.booted_at = 0
         """Offset of console.log at which the agent was reached."""
         self._machine = machine
+        self._sysrq = sysrq
         self._channel = fdpexpect.fdspawn(machine.channel.fileno(), maxread=_CHUNK)
 
     def wait_for_agent(self) -> None:
@@ -131,20 +132,23 @@ class Guest:
     def _ask_for_backtraces(self) -> None:
         """What are the CPUs doing? SysRq l needs a CPU that takes interrupts; of a kernel that has none the last lines
         must do."""
-        self._machine.send_break()
         with contextlib.suppress(OSError):
-            self.console.sysrq("l")
+            if self._sysrq:
+                self.console.send(f"{self._sysrq}l\n")
+            else:
+                self._machine.send_break()
+                self.console.send("l")
         self.console.closed.wait(_LAST_WORDS_SECONDS)
 
 
 @contextlib.contextmanager
-def started(arch: Arch, accelerator: Accelerator, boot: Boot, directory: Path) -> Iterator[Guest]:
-    """A guest for the length of the block, still booting. Its console goes to `directory`/console.log, appended."""
+def started(arch: Arch, accelerator: Accelerator, directory: Path, boot: Boot, name: str = "console") -> Iterator[Guest]:
+    """A guest for the length of the block, still booting. Its console goes to `directory`/<name>.log, appended."""
     (directory / "qemu.cmd").write_text(qemu.by_hand(arch, accelerator, boot) + "\n")
     with qemu.start(arch, accelerator, boot, directory / "qemu.log") as machine:
-        console = Console(machine.console, directory / "console.log")
+        console = Console(machine.console, directory / f"{name}.log")
         try:
-            yield Guest(machine, console, accelerator)
+            yield Guest(machine, console, accelerator, arch.guest.sysrq)
         finally:
             machine.kill()
             console.close()

@@ -1,8 +1,10 @@
 """The guest's root: busybox, the agent and what busybox lacks (qemu/guest/), the kernel's modules, and the selftests of the
-tree that it was built from."""
+tree that it was built from. Programs are compiled without a C library, against the kernel's nolibc: no distribution has static
+libraries for all architectures."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from harness import paths, process
@@ -16,20 +18,21 @@ from harness.tree import Store
 SELFTESTS = "tools/testing/selftests/ftrace"
 """In the tree, and below / in the guest."""
 
-_RECIPE = "1"
+_RECIPE = "2"
+
+_FREESTANDING = ("-static", "-O2", "-Wall", "-Werror", "-ffreestanding", "-nostdlib", "-nostdinc", "-fno-stack-protector")
 
 _FOLDERS = ("bin", "dev", "etc", "harness", "lib", "mnt", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var")
 
 
-def build_initramfs(kernel: Kernel, commit: str, arch: Arch, cache: Cache) -> tuple[Initramfs, bool]:
-    """The initramfs for `kernel` with the selftests of `commit`, and whether it was there already."""
+def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[str], cache: Cache) -> tuple[Initramfs, bool]:
+    """The initramfs for `kernel` with the selftests of `commit`, and whether it was there already. `compiler` is the one that
+    built `kernel`."""
     store = Store(cache)
     shell = busybox(arch, cache)
-    compiler = f"{arch.cross_compile}gcc"
     ours = [path for path in sorted(paths.GUEST.rglob("*")) if path.is_file()]
     digest = digest_of(
         *(_RECIPE, kernel.digest, store.rev_parse(f"{commit}:{SELFTESTS}"), file_digest(shell)),
-        process.run([compiler, "--version"]).stdout,
         *(part for path in ours for part in (str(path.relative_to(paths.GUEST)), path.read_bytes())),
     )
     path = cache.directory("initramfs") / digest
@@ -46,7 +49,8 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, cache: Cache) -> tu
             for source in ours:
                 if source.suffix == ".c":
                     program = scratch / source.stem
-                    process.run([compiler, "-static", "-O2", "-Wall", "-Werror", "-o", program, source])
+                    include: list[str | Path] = ["-isystem", kernel.headers, "-include", kernel.headers / "nolibc" / "nolibc.h"]
+                    process.run([*compiler, *_FREESTANDING, *include, "-o", program, source])
                     root.add(f"bin/{source.stem}", program.read_bytes(), executable=True)
                 else:
                     root.add(_place(source), source.read_bytes(), executable=source.parent.name != "etc")

@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from harness import process
-from harness.arch import Arch
+from harness import packages, process
+from harness.arch import Arch, Debian
 from harness.cache import Cache
 from harness.errors import CommandFailed, InfrastructureError
 
@@ -22,17 +22,19 @@ def busybox(arch: Arch, cache: Cache) -> Path:
     found = folder / "bin" / "busybox"
     if found.exists():
         return found
-    if process.which("apt-get") is None:
+    if not packages.apt_is_here():
         raise InfrastructureError(
             f"no static busybox for {arch.name}", hint=f"put one at {found}: busybox built with CONFIG_STATIC=y for {arch.name}"
         )
     with cache.publish(folder) as draft, cache.scratch() as scratch:
+        options = _private_apt(arch.debian, scratch)
+        # One list of several may be out of step on a mirror; what counts is whether the package can be had.
+        updated = process.run(["apt-get", *options, "update"], env={"LC_ALL": "C"}, check=False)
         try:
-            options = _private_apt(arch.debian.arch, scratch)
-            process.run(["apt-get", *options, "update"], env={"LC_ALL": "C"})
             process.run(["apt-get", *options, "download", "busybox-static"], cwd=draft)
         except CommandFailed as error:
-            raise InfrastructureError(f"apt has no busybox-static for {arch.debian.arch}", hint=error.hint) from error
+            advice = f"{error.hint}\n{updated.stdout[-1000:]}"
+            raise InfrastructureError(f"apt has no busybox-static for {arch.debian.arch}", hint=advice) from error
         package = next(draft.glob("*.deb"))
         process.run(["dpkg-deb", "-x", package, draft])
         package.unlink()
@@ -42,24 +44,18 @@ def busybox(arch: Arch, cache: Cache) -> Path:
     return found
 
 
-def _private_apt(architecture: str, scratch: Path) -> list[str]:
-    """Options that make apt see the machine's Debian mirror as a machine of `architecture` would."""
-    lines = process.run(
-        ["apt-get", "indextargets", "--format", "$(ORIGIN)|$(REPO_URI)|$(CODENAME)|$(COMPONENT)", "Created-By: Packages"]
-    ).stdout.splitlines()
-    targets = sorted({tuple(line.split("|")) for line in lines if line.startswith("Debian|") and line.endswith("|main")})
-    if not targets:
-        raise InfrastructureError("apt knows no Debian archive", hint="sudo apt-get update")
+def _private_apt(debian: Debian, scratch: Path) -> list[str]:
+    """Options that make apt see the machine's Debian mirror as a machine of another architecture would."""
+    archives = [(packages.main_archive(), debian.busybox)] if debian.busybox else packages.debian_archives()
     sources = scratch / "sources.list"
-    sources.write_text(
-        "".join(f"deb [arch={architecture} signed-by={_KEYRING}] {uri} {name} main\n" for _, uri, name, _ in targets)
-    )
+    option = f"[arch={debian.arch} signed-by={_KEYRING}]"
+    sources.write_text("".join(f"deb {option} {address} {suite} main\n" for address, suite in archives))
     for folder in ("lists/partial", "cache/archives/partial"):
         (scratch / folder).mkdir(parents=True)
     # apt drops its privileges to a user who cannot enter a private folder.
     user = ["-o", "APT::Sandbox::User=root"] if os.geteuid() == 0 else []
     return [
-        *("-o", f"APT::Architecture={architecture}", "-o", f"APT::Architectures={architecture}"),
+        *("-o", f"APT::Architecture={debian.arch}", "-o", f"APT::Architectures={debian.arch}"),
         *("-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=/dev/null"),
         *("-o", f"Dir::State::lists={scratch}/lists", "-o", "Dir::State::status=/dev/null"),
         *("-o", f"Dir::Cache={scratch}/cache", *user),

@@ -1,8 +1,20 @@
 """From a commit to a kernel: the toolchain, a configuration that is proved, the build."""
 
 from harness.kernel.build import BuildFailed, build
+from harness.kernel.jobserver import Jobserver
 from harness.kernel.kconfig import ConfigNotProved, fragments_for, read_fragment
-from harness.kernel.toolchain import KINDS as TOOLCHAINS
-from harness.kernel.toolchain import Toolchain, detect
+from harness.kernel.toolchain import AUTO, Toolchain, choose, detect, programs
 
-__all__ = ["TOOLCHAINS", "BuildFailed", "ConfigNotProved", "Toolchain", "build", "detect", "fragments_for", "read_fragment"]
+__all__ = [
+    "AUTO",
+    "BuildFailed",
+    "ConfigNotProved",
+    "Jobserver",
+    "Toolchain",
+    "build",
+    "choose",
+    "detect",
+    "fragments_for",
+    "programs",
+    "read_fragment",
+]

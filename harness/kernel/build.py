@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
@@ -15,11 +14,12 @@ from harness.arch import Arch
 from harness.cache import Cache, digest_of
 from harness.errors import CommandFailed, HarnessError, InfrastructureError
 from harness.kernel import kconfig
+from harness.kernel.jobserver import Jobserver
 from harness.kernel.toolchain import Toolchain
 from harness.model import Kernel, Point
 from harness.tree import Store
 
-_RECIPE = "1"
+_RECIPE = "2"
 """Part of every digest: raise it when a change here makes kernels that are cached unlike those it would build."""
 
 _REPRODUCIBLE = {
@@ -55,8 +55,8 @@ def build(
     cache: Cache,
     directory: Path,
     *,
+    jobserver: Jobserver,
     required: Sequence[Path] = (),
-    jobs: int | None = None,
     progress: Progress = lambda text: None,
 ) -> tuple[Kernel, bool]:
     """The kernel of `arch` at `point`, and whether it was there already, in which case nothing runs at all.
@@ -76,8 +76,8 @@ def build(
         return known, True
 
     start = time.monotonic()
-    source = Store(cache).work_tree("build", point.commit)
-    output = source.parent / f"{arch.name}-gcc"
+    source = Store(cache).sources(point.commit)
+    output = source.parent / f"{arch.name}-{toolchain.kind}"
     try:
         config = kconfig.configure(source, output, arch, fragments, toolchain, required)
     except CommandFailed as error:
@@ -87,18 +87,19 @@ def build(
         if (output / ".config").exists():
             shutil.copy2(output / ".config", directory / ".config")
     try:
-        compiled = _Compilation(log, progress)
+        compiled = _Compilation(log, progress, jobserver)
         make: list[str | Path] = ["nice", "-n", "10", "make", "-C", source, f"O={output}", *toolchain.variables, "LOCALVERSION="]
         with cache.scratch() as scratch:
             statistics = {"CCACHE_STATSLOG": str(scratch / "ccache")}
-            parallel = f"-j{jobs or os.cpu_count() or 1}"
-            compiled.run([*make, parallel, arch.kernel.target, "modules"], statistics)
+            compiled.run([*make, arch.kernel.target, "modules", "headers"], statistics)
             ccache = _hit_rate(scratch / "ccache") if toolchain.ccache else ""
         with cache.publish(home) as draft:
             install = [f"INSTALL_MOD_PATH={draft / 'modules'}", "INSTALL_MOD_STRIP=1", "modules_install"]
             compiled.run([*make, *install], {"DEPMOD": process.which("depmod") or "depmod"})
             for link in draft.glob("modules/lib/modules/*/build"):
                 link.unlink()
+            shutil.copytree(output / "usr" / "include", draft / "include", ignore=shutil.ignore_patterns(".*"))
+            shutil.copytree(source / "tools" / "include" / "nolibc", draft / "include" / "nolibc")
             for file in (output / arch.kernel.image, output / "vmlinux", output / ".config", output / "System.map"):
                 shutil.copy2(file, draft / file.name)
             release = (output / "include/config/kernel.release").read_text().strip()
@@ -113,6 +114,7 @@ def build(
         image=home / Path(arch.kernel.image).name,
         vmlinux=home / "vmlinux",
         modules=home / "modules",
+        headers=home / "include",
         config=home / ".config",
         config_digest=config.digest,
         compiler=toolchain.version,
@@ -133,9 +135,10 @@ def _blame_disk(error: CommandFailed, output: Path) -> None:
 class _Compilation:
     """Runs make, keeps its output in a file, counts objects and collects warnings."""
 
-    def __init__(self, log: Path, progress: Progress) -> None:
+    def __init__(self, log: Path, progress: Progress, jobserver: Jobserver) -> None:
         self.objects = 0
         self.warnings: list[str] = []
+        self._jobserver = jobserver
         self._log = log
         self._progress = progress
         log.unlink(missing_ok=True)
@@ -144,21 +147,26 @@ class _Compilation:
         """Raises CommandFailed with all of the output from the first error on."""
         env = {**_REPRODUCIBLE, **env}
         failing: list[str] = []
-        with self._log.open("a") as file, process.start(argv, env=env, stdout=subprocess.PIPE, text=True) as make:
-            file.write(f"$ {process.command_line(argv, env=env)}\n")
-            assert make.stdout is not None
-            for line in make.stdout:
-                file.write(line)
-                if match := _OBJECT.match(line):
-                    self.objects += 1
-                    self._progress(f"{self.objects} objects, {match['file']}")
-                elif _WARNING.match(line):
-                    self.warnings.append(line.strip())
-                if failing or _ERROR.search(line) or _FULL in line:
-                    failing.append(line)
-            status = make.wait()
+        with self._log.open("a") as file, self._jobserver.slot() as slot:
+            by_hand = [*argv, f"-j{self._jobserver.jobs}"]
+            file.write(f"$ {process.command_line(by_hand, env=env)}\n")
+            with process.start(argv, env={**env, **slot.env}, stdout=subprocess.PIPE, text=True, pass_fds=slot.fds) as make:
+                assert make.stdout is not None
+                for line in make.stdout:
+                    file.write(line)
+                    self._read(line, failing)
+                status = make.wait()
         if status != 0:
             raise CommandFailed(f"make ended with {status}", status, "".join(failing))
+
+    def _read(self, line: str, failing: list[str]) -> None:
+        if match := _OBJECT.match(line):
+            self.objects += 1
+            self._progress(f"{self.objects} objects, {match['file']}")
+        elif _WARNING.match(line):
+            self.warnings.append(line.strip())
+        if failing or _ERROR.search(line) or _FULL in line:
+            failing.append(line)
 
 
 def _first_error(output: str) -> str:

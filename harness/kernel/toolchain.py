@@ -2,34 +2,86 @@
 
 from __future__ import annotations
 
+import re
+
 from msgspec import Struct
 
-from harness import process
+from harness import packages, process
 from harness.arch import Arch
+from harness.errors import UserError
 
-KINDS = ("gcc",)
+AUTO = "auto"
+_KIND = re.compile(r"auto|gcc|llvm(?:-(?P<version>\d+))?")
+_NEWEST = 99
 
 
 class Toolchain(Struct, frozen=True):
-    """`version` is the compiler's first line about itself; a kernel's digest covers it."""
+    """A compiler on this machine. A kernel's digest covers `version`, its first line about itself, and `variables`."""
 
+    kind: str
+    """gcc, or llvm-<major version>."""
     version: str
     variables: tuple[str, ...]
-    """For make's command line: ARCH=, CROSS_COMPILE=, CC=."""
+    """For make's command line: ARCH=, CROSS_COMPILE= or LLVM=, CC=."""
+    compiler: tuple[str, ...]
+    """Compiles and links a program for the guest."""
     ccache: bool
 
 
-def detect(arch: Arch) -> Toolchain:
+def choose(arch: Arch, wanted: str = AUTO) -> str:
+    """`gcc` or `llvm-N` for `arch`, whether it is installed or not. Left to us, it is gcc where there is one, and else LLVM;
+    without a number, the newest that is installed, or else that the distribution has.
+
+    Raises UserError for what names no toolchain, and for an LLVM that is too old for `arch`."""
+    match = _KIND.fullmatch(wanted)
+    if match is None:
+        raise UserError(f"unknown toolchain '{wanted}'", hint="gcc, llvm, or llvm-N for one version of it")
+    if wanted == AUTO:
+        wanted = "gcc" if _has_gcc(arch) else "llvm"
+    if match["version"] and int(match["version"]) < arch.toolchain.llvm:
+        raise UserError(f"{wanted} builds no kernels for {arch.name}", hint=f"llvm-{arch.toolchain.llvm} is the oldest that does")
+    return f"llvm-{_newest_llvm(arch.toolchain.llvm)}" if wanted == "llvm" else wanted
+
+
+def programs(arch: Arch, kind: str) -> dict[str, str]:
+    """What must be installed for `kind`, a result of `choose`, and Debian's package of each."""
+    if kind == "gcc":
+        return {f"{arch.cross_compile}gcc": "gcc" if arch.native else arch.debian.gcc}
+    version = kind.removeprefix("llvm")
+    return {f"clang{version}": f"clang{version}", f"ld.lld{version}": f"lld{version}", f"llvm-ar{version}": f"llvm{version}"}
+
+
+def detect(arch: Arch, wanted: str = AUTO) -> Toolchain:
     """The toolchain for `arch` on this machine. Raises InfrastructureError if the compiler is not there."""
-    compiler = f"{arch.cross_compile}gcc"
-    version = process.run([compiler, "--version"]).stdout.splitlines()[0]
+    kind = choose(arch, wanted)
+    compiler = next(iter(programs(arch, kind)))
+    if kind == "gcc":
+        variables = [f"CROSS_COMPILE={arch.cross_compile}"]
+        command = [compiler]
+    else:
+        suffix = kind.removeprefix("llvm")
+        variables = [f"LLVM={suffix}"]
+        command = [compiler, f"--target={arch.toolchain.triple}", f"--ld-path=ld.lld{suffix}"]
     ccache = process.which("ccache") is not None
     return Toolchain(
-        version=version,
-        variables=(
-            f"ARCH={arch.kernel.arch}",
-            f"CROSS_COMPILE={arch.cross_compile}",
-            f"CC=ccache {compiler}" if ccache else f"CC={compiler}",
-        ),
+        kind=kind,
+        version=process.run([compiler, "--version"]).stdout.splitlines()[0],
+        variables=(f"ARCH={arch.kernel.arch}", *variables, f"CC=ccache {compiler}" if ccache else f"CC={compiler}"),
+        compiler=tuple(command),
         ccache=ccache,
     )
+
+
+def _has_gcc(arch: Arch) -> bool:
+    """Installed, or there to be installed. Where the distribution cannot be asked, it is taken to have one."""
+    if process.which(f"{arch.cross_compile}gcc"):
+        return True
+    return not packages.apt_is_here() or bool(packages.known(re.escape(arch.debian.gcc)))
+
+
+def _newest_llvm(oldest: int) -> int:
+    installed = [number for number in range(_NEWEST, oldest - 1, -1) if process.which(f"clang-{number}")]
+    if installed:
+        return installed[0]
+    offered = [int(name.removeprefix("clang-")) for name in packages.known(r"clang-\d+")]
+    return max((number for number in offered if number >= oldest), default=oldest)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import io
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
 import kconfiglib
 
+from harness import process
 from harness.kernel.toolchain import Toolchain
+from harness.model import from_json, to_json
+
+_BINUTILS = ("AR", "NM", "OBJCOPY", "OBJDUMP", "READELF", "STRIP")
 
 
 class _Kconfig(kconfiglib.Kconfig):  # type: ignore[misc]
@@ -27,14 +30,21 @@ class _Kconfig(kconfiglib.Kconfig):  # type: ignore[misc]
 
 
 def explain(symbols: Sequence[str], source: Path, config: Path, toolchain: Toolchain) -> dict[str, str]:
-    """For each symbol, the dependency that `config` leaves unmet, in one line."""
-    try:
-        with _environment(_kconfig_variables(source, toolchain)):
-            kconfig = _Kconfig("Kconfig", warn=False)
-            kconfig.load_config(str(config))
-            return {symbol: _reason(kconfig, symbol) for symbol in symbols}
-    except Exception as error:  # kconfiglib meets newer Kconfig grammar with errors of many types
-        return {symbol: f"{_declared(symbol, source)} (kconfiglib cannot parse this tree: {error})" for symbol in symbols}
+    """For each symbol, the dependency that `config` leaves unmet, in one line.
+
+    kconfiglib takes its variables from the process's environment only, so it gets a process of its own."""
+    words: list[str | Path] = [sys.executable, "-m", __name__, source, config, *symbols]
+    answer = process.run(words, env=_kconfig_variables(source, toolchain), check=False)
+    said = answer.stdout.strip().splitlines() or [""]  # the shell scripts that Kconfig runs may say something before
+    if answer.returncode == 0:
+        return from_json(said[-1], dict[str, str])
+    return {symbol: f"{_declared(symbol, source)} (kconfiglib cannot parse this tree: {said[-1]})" for symbol in symbols}
+
+
+def _main(source: str, config: str, *symbols: str) -> None:
+    kconfig = _Kconfig("Kconfig", warn=False)
+    kconfig.load_config(config)
+    print(to_json({symbol: _reason(kconfig, symbol) for symbol in symbols}).decode())
 
 
 def _reason(kconfig: kconfiglib.Kconfig, name: str) -> str:
@@ -74,34 +84,27 @@ def _kconfig_variables(source: Path, toolchain: Toolchain) -> dict[str, str]:
     makefile = (source / "Makefile").read_text(errors="replace")
     # SRCARCH is ARCH but for a few: x86_64 is built from arch/x86.
     other = re.search(rf"ifeq \(\$\(ARCH\),{re.escape(variables['ARCH'])}\)\s+SRCARCH := (\w+)", makefile)
-    prefix = variables["CROSS_COMPILE"]
+    if suffix := variables.get("LLVM"):
+        tools = {"LD": f"ld.lld{suffix}"} | {tool: f"llvm-{tool.lower()}{suffix}" for tool in _BINUTILS}
+        flags = " ".join([*toolchain.compiler[1:], "-fintegrated-as"])
+    else:
+        tools = {tool: variables["CROSS_COMPILE"] + tool.lower() for tool in ("LD", *_BINUTILS)}
+        flags = ""
     return {
         **variables,
         "srctree": str(source),
         "SRCARCH": other[1] if other else variables["ARCH"],
         "CC_VERSION_TEXT": toolchain.version,
         "KERNELVERSION": "",
-        "CLANG_FLAGS": "",
+        "CLANG_FLAGS": flags,
         "CONFIG_SHELL": "sh",
         "HOSTCC": "gcc",
         "HOSTCXX": "g++",
         "PAHOLE": "pahole",
         "RUSTC": "rustc",
         "BINDGEN": "bindgen",
-        **{tool: prefix + tool.lower() for tool in ("LD", "AR", "NM", "OBJCOPY", "OBJDUMP", "READELF", "STRIP")},
+        **tools,
     }
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """kconfiglib takes its variables from the process's environment only."""
-    before = dict(os.environ)
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def _declared(symbol: str, source: Path) -> str:
@@ -112,3 +115,7 @@ def _declared(symbol: str, source: Path) -> str:
             depends = re.findall(r"depends on (.+)", match["body"])
             return f"{path.relative_to(source)} says it depends on {' && '.join(depends) or 'nothing'}"
     return "this tree has no such symbol"
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

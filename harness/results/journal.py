@@ -3,6 +3,7 @@ flight. Reading it back gives a RunReport, from which every other report is rend
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from harness.errors import UserError
-from harness.model import CaseResult, Outcome, from_json, to_json
+from harness.model import CaseResult, Outcome, Usage, from_json, to_json
 
 
 class RunStarted(Struct, frozen=True, tag_field="event", tag="run-started"):
@@ -54,13 +55,20 @@ class CaseFinished(Struct, frozen=True, tag_field="event", tag="case-finished"):
     result: CaseResult
 
 
+class Used(Struct, frozen=True, tag_field="event", tag="used"):
+    """What it took from the first task of a job to the last."""
+
+    time: float
+    usage: Usage
+
+
 class RunFinished(Struct, frozen=True, tag_field="event", tag="run-finished"):
     time: float
     exit_code: int
     error: str = ""
 
 
-Event = RunStarted | JobStarted | JobProperties | StageFinished | CaseFinished | RunFinished
+Event = RunStarted | JobStarted | JobProperties | StageFinished | CaseFinished | Used | RunFinished
 
 
 class Journal:
@@ -68,6 +76,7 @@ class Journal:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "journal.jsonl"
+        self._lock = threading.Lock()
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Journal:
@@ -80,7 +89,8 @@ class Journal:
 
     def write(self, event: Event) -> None:
         assert self._file is not None
-        self._file.write(to_json(event) + b"\n")
+        with self._lock:
+            self._file.write(to_json(event) + b"\n")
 
 
 class JobReport:
@@ -105,6 +115,7 @@ class RunReport:
         self.directory = directory
         self.started: RunStarted | None = None
         self.finished: RunFinished | None = None
+        self.usage: Usage | None = None
         self.jobs: dict[tuple[str, str], JobReport] = {}
 
     @property
@@ -126,6 +137,8 @@ class RunReport:
                 self.started = event
             case RunFinished():
                 self.finished = event
+            case Used():
+                self.usage = event.usage
             case JobStarted():
                 self._job(event.arch, event.point)
             case JobProperties():

@@ -51,6 +51,10 @@ def summary(report: RunReport, console: Console) -> None:
             counts = [str(outcomes.count(outcome) or "") for outcome in report.count()]
             table.add_row(f"{job.arch}/{job.point} {suite}", *counts)
     console.print(table)
+    if used := report.usage:
+        console.print(
+            f"\n{used.cpu:.0f} s of CPU in {used.wall:.0f} s on {used.cores} cores: {used.share:.0%} of them", highlight=False
+        )
     for job in report.jobs.values():
         for result in job.results:
             if not result.outcome.green:

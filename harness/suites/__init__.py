@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from harness.suites.base import Selection, Suite, Target
 from harness.suites.boot import BootSuite
+from harness.suites.command import CommandSuite
 from harness.suites.ftracetest import FtracetestSuite
 from harness.suites.kunit import KunitSuite
-from harness.suites.runner import run_suites
+from harness.suites.runner import Session
 from harness.suites.samples import SamplesSuite
 
-ALL: dict[str, Suite] = {suite.name: suite for suite in (BootSuite(), KunitSuite(), SamplesSuite(), FtracetestSuite())}
+_SUITES = (BootSuite(), KunitSuite(), SamplesSuite(), FtracetestSuite(), CommandSuite())
+ALL: dict[str, Suite] = {suite.name: suite for suite in _SUITES}
 """In the order of running: the quick and telling ones first."""
 
-__all__ = ["ALL", "Selection", "Suite", "Target", "run_suites"]
+__all__ = ["ALL", "Selection", "Session", "Suite", "Target"]

@@ -21,6 +21,8 @@ class Target(Struct, frozen=True):
     """Symbols of the kernel's .config, without CONFIG_."""
     commit: str
     store: Store
+    commands: tuple[str, ...] = ()
+    """Shell commands of the user's."""
 
     def has(self, symbol: str) -> bool:
         return self.config.get(symbol) in ("y", "m")
@@ -54,6 +56,10 @@ class Suite:
     name: str
     quiet: str = ""
     """Kernel parameter that keeps this suite's boot-time part from running when nobody wants it."""
+
+    def noisy(self, selection: Selection) -> bool:
+        """Whether these cases need the suite's boot-time part."""
+        return True
 
     def judge_boot(self, lines: Sequence[str], target: Target, guest: Guest) -> Iterator[CaseResult]:
         """Results that the log up to the agent holds."""

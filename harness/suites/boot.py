@@ -8,11 +8,14 @@ from collections.abc import Iterator, Sequence
 from harness.guest import Guest
 from harness.logs.lines import without_printk_prefix
 from harness.model import CaseResult, Outcome
-from harness.suites.base import Suite, Target
+from harness.suites.base import Selection, Suite, Target
 
 _TESTING = re.compile(r"(?:\w+: )?Testing (?P<name>[^:]+): ?(?P<rest>.*)")
 _VERDICT = re.compile(r"(?:.*\s)?(?:(?P<passed>PASSED|OK)|FAILED!?)\s*")
 _LATE_VERDICT = re.compile(r"(?:\(.*\) ?)?(?P<passed>PASSED|OK)\s*|.*FAILED!?\s*")
+
+WITHOUT_SELFTESTS = ("agent", "console")
+"""Cases that every boot answers."""
 
 EXPECTED = {
     "FUNCTION_TRACER": ("tracer function",),
@@ -30,6 +33,9 @@ class BootSuite(Suite):
     name = "boot"
     # A tracer on the command line switches the startup selftests off (register_tracer in kernel/trace/trace.c).
     quiet = "ftrace=nop"
+
+    def noisy(self, selection: Selection) -> bool:
+        return not selection.globs or not set(selection.globs) <= set(WITHOUT_SELFTESTS)
 
     def judge_boot(self, lines: Sequence[str], target: Target, guest: Guest) -> Iterator[CaseResult]:
         yield CaseResult(self.name, "agent", Outcome.PASS, seconds=guest.boot_seconds)

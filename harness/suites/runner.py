@@ -1,21 +1,32 @@
-"""Run the selected suites in a guest: boot it, judge its log, run case after case, boot again when one takes it along."""
+"""Run the selected suites: boot a guest, judge its log, run case after case, boot again when one takes it along."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 
 import msgspec
 from msgspec import Struct
 
-from harness.arch import Arch
-from harness.guest import Accelerator, Boot, Guest, GuestGone, GuestTimeout
-from harness.guest.guest import started
+from harness.durations import Durations
+from harness.guest import Boot, Guest, GuestGone, GuestTimeout
 from harness.logs.splat import Splat
 from harness.model import CaseResult, Outcome
 from harness.suites.base import Case, Selection, Suite, Target
 
 Emit = Callable[[CaseResult], None]
+Start = Callable[[Boot, str], AbstractContextManager[Guest]]
+"""Starts a guest, whose console goes to <name>.log, for the length of a block."""
+
+
+_CASE_SECONDS = 2.0
+_BOOT_SECONDS = 5.0
+"""What a case and a boot are taken to last as long as nobody knows."""
+
+_WORTH_A_BOOT = 4
+"""Another guest helps only if there is work for so many times its boot."""
 
 
 class _Planned(Struct, frozen=True):
@@ -24,78 +35,129 @@ class _Planned(Struct, frozen=True):
     names: tuple[str, ...]
     """Those of the case's names that are wanted."""
 
+    @property
+    def id(self) -> str:
+        return f"{self.suite.name}:{self.case.label}"
 
-def run_suites(
-    suites: Sequence[tuple[Suite, Selection]],
-    target: Target,
-    arch: Arch,
-    accelerator: Accelerator,
-    boot: Boot,
-    directory: Path,
-    quiet: Sequence[str],
-    emit: Emit,
-) -> None:
-    """Run every wanted case and `emit` one result for each, whatever becomes of the guest.
 
-    `quiet` are the kernel parameters for a boot that nobody judges: the ones after a crash."""
-    queue = [
-        _Planned(suite, case, wanted)
-        for suite, selection in suites
-        for case in suite.plan(target)
-        if (wanted := tuple(name for name in case.names if selection.wants(name)))
-    ]
-    boots, judged = 0, False
-    while queue or not judged:
-        boots += 1
-        cmdline = boot.cmdline if not judged else tuple(dict.fromkeys([*boot.cmdline, *quiet]))
-        with started(arch, accelerator, Boot(boot.image, boot.initramfs, cmdline), directory) as guest:
-            begin = guest.console.offset
+class Session:
+    """All wanted cases of one kernel, run by one guest or by several that take turns at one queue.
+
+    Each case is reported through `emit` exactly once, whatever becomes of the guests. `emit` is called from several threads."""
+
+    def __init__(
+        self,
+        suites: Sequence[tuple[Suite, Selection]],
+        target: Target,
+        boot: Boot,
+        quiet: Sequence[str],
+        start: Start,
+        durations: Durations,
+        emit: Emit,
+    ) -> None:
+        """`quiet` are the kernel parameters for a boot that nobody judges: all but the first."""
+        self._suites = suites
+        self._target = target
+        self._boot = boot
+        self._quiet = msgspec.structs.replace(boot, cmdline=tuple(dict.fromkeys([*boot.cmdline, *quiet])))
+        self._start = start
+        self._durations = durations
+        self._emit = emit
+        self._lock = threading.Lock()
+        self._joined = 0
+        self._running = 0
+        self._queue = deque(
+            _Planned(suite, case, wanted)
+            for suite, selection in suites
+            for case in suite.plan(target)
+            if (wanted := tuple(name for name in case.names if selection.wants(name)))
+        )
+
+    @property
+    def seconds(self) -> float:
+        """What is left to do, by earlier runs."""
+        return sum(self._durations.expect(planned.id, _CASE_SECONDS) for planned in list(self._queue))
+
+    def join(self) -> int | None:
+        """A number for another guest, counted from 1; None if it is not worth a boot. Whoever gets one must `run` it."""
+        with self._lock:
+            worth = self.seconds > _WORTH_A_BOOT * self._durations.expect("boot", _BOOT_SECONDS)
+            if self._joined and not (self._running and worth):
+                return None
+            self._joined += 1
+            self._running += 1
+            return self._joined
+
+    def run(self, number: int) -> bool:
+        """Be guest `number`: boot, take cases until none is left, boot again when one takes the guest along. The first guest's
+        first boot is judged as well. True for the guest that ends last: all is reported then."""
+        judged, boots = number > 1, 0
+        who = f" of guest {number}" if number > 1 else ""
+        while self._queue or not judged:
+            boots += 1
+            with self._start(self._quiet if judged else self._boot, f"console-{number}" if number > 1 else "console") as guest:
+                begin = guest.console.offset
+                try:
+                    guest.wait_for_agent()
+                except GuestGone as gone:
+                    outcome, title, evidence = _what_killed(gone, guest)
+                    self._emit(CaseResult("boot", f"agent{who}", outcome, diagnostic=title, log=evidence))
+                    break
+                splats = guest.console.take_splats()
+                if splats:
+                    self._emit(_console(splats, f"console{who}" if boots == 1 else f"console of boot {boots}{who}"))
+                if judged:
+                    self._durations.note("boot", guest.boot_seconds)
+                else:
+                    self._judge(guest, begin, clean=not splats)
+                    judged = True
+                self._take_cases(guest, who)
+        with self._lock:
+            self._running -= 1
+            last = not self._running
+        while last and self._queue:
+            planned = self._queue.popleft()
+            for name in planned.names:
+                self._emit(CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic="the guest did not boot"))
+        return last
+
+    def _judge(self, guest: Guest, begin: int, clean: bool) -> None:
+        lines = list(guest.console.read(begin, guest.booted_at))
+        for suite, selection in self._suites:
+            for result in suite.judge_boot(lines, self._target, guest):
+                # A splat on the console was said already, whether that case was asked for or not.
+                if selection.wants(result.name) and (clean or result.id != "boot:console"):
+                    self._emit(result)
+
+    def _take_cases(self, guest: Guest, who: str) -> None:
+        """Until none is left or the guest is gone."""
+        while planned := self._take():
             try:
-                guest.wait_for_agent()
+                results = planned.suite.run(planned.case, guest, self._target)
             except GuestGone as gone:
-                emit(_boot_failure(gone, guest))
-                for planned in queue:
-                    _emit_lost(planned, "the guest did not boot", emit)
+                outcome, title, evidence = _what_killed(gone, guest)
+                for name in planned.names:
+                    self._emit(CaseResult(planned.suite.name, name, outcome, diagnostic=title, log=evidence))
                 return
-            splats = guest.console.take_splats()
-            if splats:
-                _emit_console(splats, "console" if boots == 1 else f"console of boot {boots}", emit)
-            if not judged:
-                _judge(suites, target, guest, begin, emit, clean=not splats)
-                judged = True
-            queue = _run_queue(queue, guest, target, emit)
-
-
-def _judge(suites: Sequence[tuple[Suite, Selection]], target: Target, guest: Guest, begin: int, emit: Emit, clean: bool) -> None:
-    lines = list(guest.console.read(begin, guest.booted_at))
-    for suite, selection in suites:
-        for result in suite.judge_boot(lines, target, guest):
-            # A splat on the console was said already, whether that case was asked for or not.
-            if selection.wants(result.name) and (clean or result.id != "boot:console"):
-                emit(result)
-
-
-def _run_queue(queue: list[_Planned], guest: Guest, target: Target, emit: Emit) -> list[_Planned]:
-    """Run cases until none is left or the guest is gone. Returns what remains for the next guest."""
-    while queue:
-        planned, queue = queue[0], queue[1:]
+            self._durations.note(planned.id, sum(result.seconds for result in results))
+            for result in _complete(planned, results, guest.console.take_splats()):
+                self._emit(result)
         try:
-            results = planned.suite.run(planned.case, guest, target)
+            guest.run("true", "end", 10)
         except GuestGone as gone:
-            _emit_gone(planned, gone, guest, emit)
-            return queue
-        _emit_results(planned, results, guest.console.take_splats(), emit)
-    try:
-        guest.run("true", "end", 10)
-    except GuestGone as gone:
-        outcome, title, evidence = _what_killed(gone, guest)
-        emit(CaseResult("boot", "console after the last case", outcome, diagnostic=title, log=evidence))
-    if splats := guest.console.take_splats():
-        _emit_console(splats, "console after the last case", emit)
-    return queue
+            outcome, title, evidence = _what_killed(gone, guest)
+            self._emit(CaseResult("boot", f"console after the last case{who}", outcome, diagnostic=title, log=evidence))
+        if splats := guest.console.take_splats():
+            self._emit(_console(splats, f"console after the last case{who}"))
+
+    def _take(self) -> _Planned | None:
+        try:
+            return self._queue.popleft()
+        except IndexError:
+            return None
 
 
-def _emit_results(planned: _Planned, results: Sequence[CaseResult], splats: Sequence[Splat], emit: Emit) -> None:
+def _complete(planned: _Planned, results: Sequence[CaseResult], splats: Sequence[Splat]) -> Iterator[CaseResult]:
     """A splat turns what the case said into a crash; a name that it did not report is lost."""
     reported = {result.name: result for result in results}
     for name in planned.names:
@@ -110,23 +172,7 @@ def _emit_results(planned: _Planned, results: Sequence[CaseResult], splats: Sequ
             result = msgspec.structs.replace(
                 result, outcome=Outcome.CRASH, diagnostic=said_so, log=f"{evidence}\n{result.log}".strip()
             )
-        emit(result)
-
-
-def _emit_gone(planned: _Planned, gone: GuestGone, guest: Guest, emit: Emit) -> None:
-    outcome, title, evidence = _what_killed(gone, guest)
-    for name in planned.names:
-        emit(CaseResult(planned.suite.name, name, outcome, diagnostic=title, log=evidence))
-
-
-def _emit_lost(planned: _Planned, why: str, emit: Emit) -> None:
-    for name in planned.names:
-        emit(CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic=why))
-
-
-def _boot_failure(gone: GuestGone, guest: Guest) -> CaseResult:
-    outcome, title, evidence = _what_killed(gone, guest)
-    return CaseResult("boot", "agent", outcome, diagnostic=title, log=evidence)
+        yield result
 
 
 def _what_killed(gone: GuestGone, guest: Guest) -> tuple[Outcome, str, str]:
@@ -137,6 +183,5 @@ def _what_killed(gone: GuestGone, guest: Guest) -> tuple[Outcome, str, str]:
     return (Outcome.TIMEOUT if isinstance(gone, GuestTimeout) else Outcome.LOST), gone.message, tail
 
 
-def _emit_console(splats: Sequence[Splat], name: str, emit: Emit) -> None:
-    text = "\n".join(splat.text for splat in splats)
-    emit(CaseResult("boot", name, Outcome.CRASH, diagnostic=splats[0].title, log=text))
+def _console(splats: Sequence[Splat], name: str) -> CaseResult:
+    return CaseResult("boot", name, Outcome.CRASH, diagnostic=splats[0].title, log="\n".join(splat.text for splat in splats))

@@ -9,6 +9,7 @@ import shutil
 import stat
 import subprocess
 import tarfile
+import threading
 import zlib
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
@@ -32,6 +33,11 @@ IDENTITY = {
     "GIT_CONFIG_SYSTEM": "/dev/null",
 }
 """Everything that could make two machines give the same content different commit ids."""
+
+
+_moving = threading.Lock()
+_sources: dict[Path, str] = {}
+"""For each store, the commit at which this process has put the work tree for builds."""
 
 
 class Store:
@@ -135,8 +141,7 @@ class Store:
         return self.rev_parse(f"refs/harness/{ref}^{{commit}}")
 
     def work_tree(self, name: str, commit: str) -> Path:
-        """A work tree at `commit`. Moving one between commits touches only the files that differ, so builds stay
-        incremental."""
+        """A work tree at `commit`, as it was committed. Moving one between commits touches only the files that differ."""
         path = self.cache.directory("work") / name / "source"
         # What a git that was killed left behind: the cache is locked, so there is no other.
         for lock in self.path.glob("worktrees/*/*.lock"):
@@ -151,6 +156,15 @@ class Store:
         process.run(["git", "-C", path, "checkout", "--quiet", "--force", "--detach", commit], env=IDENTITY)
         process.run(["git", "-C", path, "clean", "--quiet", "-ffdx"])
         return path
+
+    def sources(self, commit: str) -> Path:
+        """The work tree that builds share, at `commit`. They leave it as it is, and must be over before it moves on."""
+        with _moving:
+            if _sources.get(self.path) != commit:
+                _sources.pop(self.path, None)
+                self.work_tree("build", commit)
+                _sources[self.path] = commit
+        return self.cache.directory("work") / "build" / "source"
 
 
 def _decompressed(path: Path) -> IO[bytes]:

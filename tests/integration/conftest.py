@@ -11,6 +11,7 @@ import pytest
 from harness.arch import Arch, load
 from harness.cache import Cache
 from harness.guest import Accelerator, Boot, accelerator_for, build_initramfs
+from harness.kernel import detect
 from harness.model import Kernel
 from harness.paths import default_cache
 from harness.results import read_run
@@ -42,6 +43,6 @@ def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     kernel = cache.read_record("kernels", job.properties["kernel"], Kernel)
     assert kernel is not None
     arch = load(request.param)
-    initramfs, _ = build_initramfs(kernel, job.properties["commit"], arch, cache)
+    initramfs, _ = build_initramfs(kernel, job.properties["commit"], arch, detect(arch).compiler, cache)
     boot = Boot(kernel.image, initramfs.path, ("ftrace=nop", "kunit.enable=0"))
     return Machine(arch, boot, accelerator_for(arch, boot, cache))

@@ -17,7 +17,7 @@ from tests.integration.conftest import Machine
 
 @pytest.fixture
 def guest(machine: Machine, tmp_path: Path) -> Iterator[Guest]:
-    with started(machine.arch, machine.accelerator, machine.boot, tmp_path) as found:
+    with started(machine.arch, machine.accelerator, tmp_path, machine.boot) as found:
         found.wait_for_agent()
         yield found
 
@@ -78,13 +78,13 @@ def test_qemu_killed_from_outside(guest: Guest) -> None:
 
 def test_guest_that_cannot_boot_is_known_at_once(machine: Machine, tmp_path: Path) -> None:
     boot = Boot(machine.boot.image, machine.boot.initramfs, ("rdinit=/no-such-init", "init=/no-such-init"))
-    with started(machine.arch, machine.accelerator, boot, tmp_path) as guest:
+    with started(machine.arch, machine.accelerator, tmp_path, boot) as guest:
         with pytest.raises(GuestLost):
             guest.wait_for_agent()
         assert any(splat.kind == "panic" for splat in guest.console.take_splats())
 
 
 def test_nothing_is_left_behind(machine: Machine, tmp_path: Path) -> None:
-    with started(machine.arch, machine.accelerator, machine.boot, tmp_path):
+    with started(machine.arch, machine.accelerator, tmp_path, machine.boot):
         pass
     assert not [child for child in psutil.Process().children(recursive=True) if child.name().startswith("qemu-system")]

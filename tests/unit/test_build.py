@@ -36,7 +36,9 @@ class Bench:
         point = Point("base", found.commit, tree.Store(self.cache).content(found.commit))
         target = arch.load("x86_64")
         return kernel.build(
-            point, target, [self.fragment], kernel.detect(target), self.cache, self.log.parent, progress=self.objects.append
+            *(point, target, [self.fragment], kernel.detect(target), self.cache, self.log.parent),
+            jobserver=kernel.Jobserver(2),
+            progress=self.objects.append,
         )
 
 
