@@ -22,11 +22,11 @@ class Progress:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._live = Live(console=console, transient=True, refresh_per_second=4, get_renderable=self._table)
         self._lock = threading.Lock()
         self._steps: dict[str, str] = {}
         self._since: dict[str, float] = {}
         self._last_said = 0.0
+        self._live = Live(console=console, transient=True, refresh_per_second=4, get_renderable=self._table)
 
     def __enter__(self) -> Progress:
         if self._console.is_terminal:
