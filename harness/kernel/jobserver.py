@@ -12,6 +12,8 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from harness import process
+
 
 class Slot(Struct, frozen=True):
     """What a make must be given to take part."""
@@ -28,6 +30,7 @@ class Jobserver:
         self._lock = threading.Lock()
         self._makes = 0
         self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)  # make does it as well, and it holds for all who share the pipe
         self._refill()
 
     @contextlib.contextmanager
@@ -35,7 +38,7 @@ class Jobserver:
         """For one make. Waits for a job to be free."""
         with self._lock:
             self._makes += 1
-        taken = os.read(self._read, 1)
+        taken = self._take()
         try:
             yield Slot({"MAKEFLAGS": f" -j{self.jobs} --jobserver-auth={self._read},{self._write}"}, (self._read, self._write))
         finally:
@@ -45,10 +48,18 @@ class Jobserver:
                 if not self._makes:
                     self._refill()
 
+    def _take(self) -> bytes:
+        while True:
+            select.select([self._read], [], [], 1)
+            process.check_stopped()
+            with contextlib.suppress(BlockingIOError):  # another make was faster
+                return os.read(self._read, 1)
+
     def _refill(self) -> None:
         """A make that was killed keeps what it had taken."""
-        while select.select([self._read], [], [], 0)[0]:
-            os.read(self._read, self.jobs)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.read(self._read, self.jobs)
         os.write(self._write, b"+" * self.jobs)
 
     def close(self) -> None:
