@@ -16,14 +16,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from harness import __version__, arch, doctor, paths, pipeline, request, series, tree
+from harness import __version__, arch, doctor, paths, pipeline, request, series, shell, tree
 from harness.cache import Cache
 from harness.errors import HarnessError
 from harness.logs import ktap, splat
 from harness.model import CaseResult, to_json
 from harness.progress import Progress
+from harness.request import Request
 from harness.results import RunReport, asjson, junit, read_run, text
-from harness.suites import Selection
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -152,8 +152,10 @@ def run(suite_specs: tuple[str, ...], commands: tuple[str, ...], cache: Path, ou
     \b
     harness run --arch arm64 --suite 'ftracetest:dynevent/*fprobe*' --points base,last
     """
-    job["commands"] = commands
-    report, code = _perform(request.parse_suites(suite_specs, commands), cache, out, install, job)
+    selections = request.parse_suites(suite_specs, commands)
+    wanted = request.parse(selections=selections, commands=commands, arguments=_arguments(), **job)
+    report, code = _perform(wanted, cache, out, install)
+    text.summary(report, _out)
     _out.print(f"\n{escape(str(report.directory))}\n{text.closing_line(report)}")
     return code
 
@@ -166,21 +168,42 @@ def build(cache: Path, out: Path, install: bool, **job: Any) -> int:
     \b
     harness build --arch x86_64 --series none
     """
-    report, code = _perform((), cache, out, install, {**job, "commands": ()})
+    report, code = _perform(request.parse(arguments=_arguments(), **job), cache, out, install)
+    text.summary(report, _out)
     for built in report.jobs.values():
         if digest := built.properties.get("kernel"):
             _out.print(f"{built.arch}/{built.point}: {escape(str(cache / 'kernels' / digest))}")
     return code
 
 
-def _perform(
-    selections: tuple[Selection, ...], cache: Path, out: Path, install: bool, job: dict[str, Any]
-) -> tuple[RunReport, int]:
-    wanted = request.parse(selections=selections, arguments=_arguments(), **job)
+@cli.command("shell")
+@_job
+@click.option("--gdb", is_flag=True, help="Start it stopped, and say how gdb gets to it.")
+@click.option("--cmd", "command", metavar="COMMAND", help="Run one shell command instead, and end with its exit status.")
+def shell_command(gdb: bool, command: str | None, cache: Path, out: Path, install: bool, **job: Any) -> int:
+    """A guest to work in by hand, of one architecture: kernel, modules and selftests as in a run.
+
+    \b
+    harness shell --arch arm64
+    harness shell --arch s390x --cmd 'uname -a'
+    """
+    wanted = request.parse(arguments=_arguments(), **job)
+    shell.check(wanted)
+    report, code = _perform(wanted, cache, out, install)
+    if code:
+        text.summary(report, _out)
+        return code
+    found = shell.Shell(report, wanted, Cache(cache))
+    if command is not None:
+        return found.run(command)
+    found.interact(gdb, Progress(_err))
+    return 0
+
+
+def _perform(wanted: Request, cache: Path, out: Path, install: bool) -> tuple[RunReport, int]:
     doctor.check(wanted.archs, wanted.toolchain, install, lambda text: _err.print(escape(text)))
     with Progress(_err) as progress:
         report = pipeline.run(wanted, Cache(cache), out, progress)
-    text.summary(report, _out)
     assert report.finished is not None
     return report, report.finished.exit_code
 

@@ -42,13 +42,13 @@ def parse(
     tree_spec: str | None,
     archs: Sequence[str],
     points: str,
-    selections: tuple[Selection, ...],
     fragments: Sequence[Path],
-    commands: tuple[str, ...],
     jobs: int | None,
     accel: str,
     toolchain: str,
     arguments: tuple[str, ...],
+    selections: tuple[Selection, ...] = (),
+    commands: tuple[str, ...] = (),
 ) -> Request:
     """Check what the command line says. Raises UserError for anything that names nothing."""
     found = series.load(series_spec)

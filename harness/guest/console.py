@@ -6,12 +6,13 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pexpect
 from pexpect import fdpexpect
 
+from harness.guest.frames import Frame, take
 from harness.logs import lines
 from harness.logs.splat import Scanner, Splat
 
@@ -26,15 +27,17 @@ _REMEMBERED_LINES = 60
 class Console:
     """Reads until the other end closes, in a thread of its own: QEMU never waits for us, the kernel never for QEMU."""
 
-    def __init__(self, end: socket.socket, path: Path) -> None:
+    def __init__(self, end: socket.socket, path: Path, tee: Callable[[bytes], None] = lambda data: None) -> None:
         self.path = path
         self.closed = threading.Event()
         self.last_heard = time.monotonic()
         self._end = end
+        self._tee = tee
         self._file = path.open("ab")
         self._reader = fdpexpect.fdspawn(end.fileno(), maxread=_CHUNK)
         self._changed = threading.Condition()
         self._fences: dict[str, int] = {}
+        self._frames: list[Frame] = []
         self._scanner = Scanner()
         self._splats: list[Splat] = []
         self._tail: deque[str] = deque(maxlen=_REMEMBERED_LINES)
@@ -71,6 +74,18 @@ class Console:
             self._changed.wait_for(lambda: fence in self._fences or self.closed.is_set(), timeout=seconds)
             return self._fences.pop(fence, None) is not None
 
+    def saw(self, fence: str) -> bool:
+        """Whether `wait_for_fence` would return at once."""
+        with self._changed:
+            return fence in self._fences
+
+    def take_frames(self, seconds: float) -> list[Frame]:
+        """Those that came since the last call; waits for one."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._frames or self.closed.is_set(), timeout=seconds)
+            taken, self._frames = self._frames, []
+            return taken
+
     def read(self, start: int, end: int | None = None) -> Iterator[str]:
         """The file's lines between two offsets, cleaned; no more than _LONGEST_READ, lest a flood fill the memory. What is cut
         off was not seen, and what was to be seen there is lost: red."""
@@ -81,11 +96,13 @@ class Console:
                 position += len(raw)
                 if (end is not None and position > end) or position - start > _LONGEST_READ:
                     return
-                yield lines.clean(raw)
+                frames, line = take(lines.clean(raw))
+                if line or not frames:
+                    yield line
 
-    def send(self, text: str) -> None:
+    def send(self, data: bytes) -> None:
         """As if typed at the console. Raises OSError if QEMU is gone."""
-        self._end.sendall(text.encode())
+        self._end.sendall(data)
 
     def close(self) -> None:
         """Wait for the end of the stream. QEMU must be gone."""
@@ -103,6 +120,7 @@ class Console:
                 self.spoke = True
                 self._file.write(data)
                 self._file.flush()
+                self._tee(data)
                 self.last_heard = time.monotonic()
                 *whole, partial = (partial + data).split(b"\n")
                 self._take([line + b"\n" for line in whole])
@@ -119,8 +137,12 @@ class Console:
     def _take(self, raw_lines: list[bytes]) -> None:
         with self._changed:
             for raw in raw_lines:
-                line = lines.clean(raw)
                 self._offset += len(raw)
+                frames, line = take(lines.clean(raw))
+                if frames:
+                    self._frames += frames
+                    if not line:
+                        continue
                 self._tail.append(line)
                 self._splats += self._scanner.feed(line)
                 if "harness: " in line:

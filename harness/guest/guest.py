@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import re
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
-import pexpect
 from msgspec import Struct
-from pexpect import fdpexpect
 
 from harness.arch import Arch
 from harness.errors import InfrastructureError
 from harness.guest import qemu
+from harness.guest.channel import Channel, Frames, Line, Question
 from harness.guest.console import Console
 from harness.guest.qemu import Accelerator, Boot
 
 BOOT_SECONDS = 60
 """Deadline for reaching the agent, before the accelerator's patience."""
 
-_CHUNK = 1 << 16
 _POLL_SECONDS = 0.5
 _FENCE_SECONDS = 10.0
 _LAST_WORDS_SECONDS = 3.0
 """How long a guest that panicked, or that was asked for its backtraces, is listened to."""
+
+
+T = TypeVar("T")
 
 
 class GuestGone(Exception):
@@ -56,23 +57,23 @@ class CommandResult(Struct, frozen=True):
 
 
 class Guest:
-    """Made by `booted`."""
+    """Made by `started`."""
 
-    def __init__(self, machine: qemu.Qemu, console: Console, accelerator: Accelerator, sysrq: str) -> None:
+    def __init__(self, machine: qemu.Qemu, console: Console, accelerator: Accelerator, arch: Arch) -> None:
         self.console = console
         self.accelerator = accelerator
         self.boot_seconds = 0.0
         self.booted_at = 0
         """Offset of console.log at which the agent was reached."""
         self._machine = machine
-        self._sysrq = sysrq
-        self._channel = fdpexpect.fdspawn(machine.channel.fileno(), maxread=_CHUNK)
+        self._sysrq = arch.guest.sysrq
+        self._channel: Channel = Line(machine.channel.fileno()) if machine.channel else Frames(console)
 
     def wait_for_agent(self) -> None:
         """Raises GuestGone if the kernel dies or the deadline passes first, InfrastructureError if QEMU did not even start."""
         start = time.monotonic()
         try:
-            self._expect(r"harness agent ready\r?\n", start + BOOT_SECONDS * self.accelerator.patience)
+            self._wait(self._channel.ready, start + BOOT_SECONDS * self.accelerator.patience)
         except GuestLost:
             if not self.console.spoke:
                 why = self._machine.log.read_text(errors="replace").strip()
@@ -86,69 +87,67 @@ class Guest:
         """Run a shell script; `seconds` is its deadline before the accelerator's patience. Its stderr is folded in.
 
         Raises GuestTimeout, after asking the kernel what it is doing, and GuestLost if no exit status comes back."""
-        label = re.sub(r"\s", "_", label)
-        left, right = secrets.token_hex(6), secrets.token_hex(6)
-        marker = left + right
+        question = Question(secrets.token_hex(6), secrets.token_hex(6), re.sub(r"\s", "_", label), script)
         start, offset = time.monotonic(), self.console.offset
-        deadline = start + seconds * self.accelerator.patience
-        encoded = base64.b64encode(script.encode()).decode()
         try:
-            self._channel.send(f"{left} {right} {label} {encoded}\n")
-            self._expect(rf"\n{marker} end (\d+)\r?\n", deadline)
+            self._channel.ask(question)
+            answer = self._wait(self._channel.answer, start + seconds * self.accelerator.patience)
         except OSError as error:
             raise GuestLost(f"the command channel is closed: {error}", self.console.tail()) from error
-        begin = re.search(rf"\n{marker} begin\r?\n".encode(), self._channel.before)
-        output = self._channel.before[begin.end() :] if begin else self._channel.before
-        status = int(self._channel.match[1])
         ended = time.monotonic()
-        if not self.console.wait_for_fence(f"harness: {left} end", _FENCE_SECONDS * self.accelerator.patience):
+        if not self.console.wait_for_fence(f"harness: {question.left} end", _FENCE_SECONDS * self.accelerator.patience):
             raise GuestLost("the console fell silent while the command channel still answered", self.console.tail())
         return CommandResult(
-            status=status,
-            output=output.decode(errors="replace"),
+            status=answer.status,
+            output=answer.output.decode(errors="replace"),
             seconds=ended - start,
             console=(offset, self.console.offset),
         )
 
-    def _expect(self, pattern: str, deadline: float) -> None:
-        regex = re.compile(pattern.encode())
-        # Twice what is read in one go: no marker is overlooked, and megabytes of output are not searched again and again.
-        while True:
-            seconds = min(_POLL_SECONDS, deadline - time.monotonic())
-            if seconds <= 0:
-                self._ask_for_backtraces()
-                raise GuestTimeout("no answer before the deadline", self.console.tail())
+    def _wait(self, ask: Callable[[float], T | None], deadline: float) -> T:
+        """Ask again and again, for a while each time, until the answer is a true one."""
+        while (seconds := min(_POLL_SECONDS, deadline - time.monotonic())) > 0:
             try:
-                self._channel.expect(regex, timeout=seconds, searchwindowsize=2 * _CHUNK)
-                return
-            except pexpect.EOF:
+                if answer := ask(seconds):
+                    return answer
+            except EOFError:
                 self.console.closed.wait(_LAST_WORDS_SECONDS)
                 raise GuestLost("the guest is gone", self.console.tail()) from None
-            except pexpect.TIMEOUT:
-                if self.console.fatal:
-                    self.console.closed.wait(_LAST_WORDS_SECONDS)
-                    raise GuestLost("the kernel panicked", self.console.tail()) from None
+            if self.console.fatal:
+                self.console.closed.wait(_LAST_WORDS_SECONDS)
+                raise GuestLost("the kernel panicked", self.console.tail())
+        self._ask_for_backtraces()
+        raise GuestTimeout("no answer before the deadline", self.console.tail())
+
+    def sysrq(self, key: str = "") -> None:
+        """What introduces a SysRq key on this machine's console, and the key."""
+        if not self._sysrq:
+            self._machine.send_break()
+        self.console.send(f"{self._sysrq}{key}".encode())
 
     def _ask_for_backtraces(self) -> None:
         """What are the CPUs doing? SysRq l needs a CPU that takes interrupts; of a kernel that has none the last lines
         must do."""
         with contextlib.suppress(OSError):
-            if self._sysrq:
-                self.console.send(f"{self._sysrq}l\n")
-            else:
-                self._machine.send_break()
-                self.console.send("l")
+            self.sysrq("l")
         self.console.closed.wait(_LAST_WORDS_SECONDS)
 
 
 @contextlib.contextmanager
-def started(arch: Arch, accelerator: Accelerator, directory: Path, boot: Boot, name: str = "console") -> Iterator[Guest]:
-    """A guest for the length of the block, still booting. Its console goes to `directory`/<name>.log, appended."""
+def started(
+    arch: Arch,
+    accelerator: Accelerator,
+    directory: Path,
+    boot: Boot,
+    name: str = "console",
+    tee: Callable[[bytes], None] = lambda data: None,
+) -> Iterator[Guest]:
+    """A guest for the length of the block, still booting. Its console goes to `directory`/<name>.log, appended, and to `tee`."""
     (directory / "qemu.cmd").write_text(qemu.by_hand(arch, accelerator, boot) + "\n")
     with qemu.start(arch, accelerator, boot, directory / "qemu.log") as machine:
-        console = Console(machine.console, directory / f"{name}.log")
+        console = Console(machine.console, directory / f"{name}.log", tee)
         try:
-            yield Guest(machine, console, accelerator, arch.guest.sysrq)
+            yield Guest(machine, console, accelerator, arch)
         finally:
             machine.kill()
             console.close()

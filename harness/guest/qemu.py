@@ -46,11 +46,12 @@ class Accelerator(StrEnum):
 
 
 class Boot(Struct, frozen=True):
-    """What a kernel is started with. `cmdline` comes last on the kernel's command line."""
+    """What a kernel is started with. `cmdline` comes last on the kernel's command line, `arguments` on QEMU's."""
 
     image: Path
     initramfs: Path
     cmdline: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
 
 
 def accelerator_for(arch: Arch, boot: Boot, cache: Cache, wanted: str = "auto") -> Accelerator:
@@ -94,7 +95,7 @@ def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Seque
     machine = arch.guest
     cmdline = [
         f"console={machine.console}",
-        f"harness.channel={machine.channel}",
+        f"harness.channel={machine.channel or 'console'}",
         "ignore_loglevel",
         # With -no-reboot, a kernel that panics ends QEMU at once, and the harness knows.
         "panic=-1",
@@ -111,20 +112,26 @@ def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Seque
         *("-kernel", str(boot.image), "-initrd", str(boot.initramfs), "-append", " ".join(filter(None, cmdline))),
         *(word for chardev in chardevs for word in ("-chardev", chardev)),
         *machine.arguments,
+        *boot.arguments,
     ]
 
 
 def by_hand(arch: Arch, accelerator: Accelerator, boot: Boot) -> str:
     """The command line that boots the same guest in a terminal: console on stdio, command channel on a pseudo-terminal."""
-    chardevs = ("stdio,id=console,signal=off", "pty,id=channel")
+    chardevs = ["stdio,id=console,signal=off", *(["pty,id=channel"] if arch.guest.channel else [])]
     return shlex.join(_arguments(arch, accelerator, boot, chardevs))
 
 
 class Qemu:
-    """A running QEMU. `console` and `channel` are the host's ends of its two serial lines."""
+    """A running QEMU. `console` and `channel` are the host's ends of its serial lines; a machine with one has no `channel`."""
 
     def __init__(
-        self, process: subprocess.Popen[bytes], log: Path, console: socket.socket, channel: socket.socket, monitor: socket.socket
+        self,
+        process: subprocess.Popen[bytes],
+        log: Path,
+        console: socket.socket,
+        monitor: socket.socket,
+        channel: socket.socket | None,
     ) -> None:
         self.log = log
         self.console = console
@@ -169,11 +176,11 @@ def start(arch: Arch, accelerator: Accelerator, boot: Boot, log: Path) -> Iterat
     with contextlib.ExitStack() as stack:
         ours: list[socket.socket] = []
         theirs: list[socket.socket] = []
-        for _ in range(3):
+        names = ["console", "monitor", *(["channel"] if arch.guest.channel else [])]
+        for _ in names:
             here, there = socket.socketpair()
             ours.append(stack.enter_context(here))
             theirs.append(stack.enter_context(there))
-        names = ("console", "channel", "monitor")
         chardevs = [f"socket,id={name},fd={there.fileno()}" for name, there in zip(names, theirs, strict=True)]
         argv = [*_arguments(arch, accelerator, boot, chardevs), "-mon", "chardev=monitor,mode=control"]
         file = stack.enter_context(log.open("ab"))
@@ -181,4 +188,5 @@ def start(arch: Arch, accelerator: Accelerator, boot: Boot, log: Path) -> Iterat
         child = stack.enter_context(process.start(argv, stdout=file, pass_fds=fds))
         for there in theirs:
             there.close()
-        yield Qemu(child, log, *ours)
+        console, monitor, *channel = ours
+        yield Qemu(child, log, console, monitor, channel[0] if channel else None)

@@ -13,7 +13,7 @@ ROOT = Path(harness.__file__).parent
 LAYERS = [
     ["__main__"],
     ["cli"],
-    ["pipeline"],
+    ["pipeline", "shell"],
     ["job"],
     ["request"],
     ["suites"],

@@ -1,0 +1,38 @@
+"""Frames: pieces of a command's output on a line that the kernel prints on as well.
+
+@<marker>@<number>@<base64>@<md5 of all before>@             a piece
+@<marker>@end:<status>:<number of pieces>@@<md5>@             the last one"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+
+from msgspec import Struct
+
+_FRAME = re.compile(
+    r"@(?P<said>(?P<marker>[0-9a-f]{24})@(?:(?P<number>\d+)|end:(?P<status>\d+):(?P<count>\d+))@(?P<data>[A-Za-z0-9+/]*=*))"
+    r"@(?P<sum>[0-9a-f]{32})@"
+)
+_PIECE = re.compile(r"@[0-9a-f]{24}@[^\[]*")
+
+
+class Frame(Struct, frozen=True):
+    """`end` is the status and the number of pieces, for the frame that ends an answer."""
+
+    marker: str
+    number: int
+    data: bytes
+    end: tuple[int, int] | None = None
+
+
+def take(line: str) -> tuple[list[Frame], str]:
+    """The whole frames of a line, and what else is on it: the kernel's, as far as that can be told. No kernel message begins
+    in the middle of a line but by its timestamp, in brackets, which no frame has."""
+    frames = []
+    for match in _FRAME.finditer(line):
+        if hashlib.md5(match["said"].encode()).hexdigest() == match["sum"]:
+            end = (int(match["status"]), int(match["count"])) if match["status"] else None
+            frames.append(Frame(match["marker"], int(match["number"] or 0), base64.b64decode(match["data"]), end))
+    return frames, _PIECE.sub("", _FRAME.sub("", line)).strip("\n")

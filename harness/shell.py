@@ -1,0 +1,71 @@
+"""A guest by hand: the same kernel, initramfs and modules as a run's, with a shell on its console or for one command."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from harness import guest, kernel, process
+from harness.cache import Cache
+from harness.errors import InfrastructureError, UserError
+from harness.guest import Boot, GuestGone, accelerator_for, terminal
+from harness.model import Kernel
+from harness.progress import Progress
+from harness.request import Request
+from harness.results import RunReport
+
+_COMMAND_SECONDS = 3600.0
+_QUIET = ("ftrace=nop", "kunit.enable=0")
+
+
+class Shell:
+    """The guest of the one job that `harness build` made for `report`."""
+
+    def __init__(self, report: RunReport, request: Request, cache: Cache) -> None:
+        (job,) = report.jobs.values()
+        (self._arch,) = request.archs
+        built = cache.read_record("kernels", job.properties["kernel"], Kernel)
+        assert built
+        self._vmlinux = built.vmlinux
+        compiler = kernel.detect(self._arch, request.toolchain).compiler
+        initramfs, _ = guest.build_initramfs(built, job.properties["commit"], self._arch, compiler, cache)
+        self._boot = Boot(built.image, initramfs.path, _QUIET)
+        self._accelerator = accelerator_for(self._arch, self._boot, cache, request.accel)
+        self._directory = report.directory / job.arch / job.point
+
+    def run(self, command: str) -> int:
+        """Print what a command prints, and return its exit status. Raises InfrastructureError if the guest dies of it."""
+        with guest.started(self._arch, self._accelerator, self._directory, self._boot) as found:
+            try:
+                found.wait_for_agent()
+                answer = found.run(command, "command", _COMMAND_SECONDS)
+            except GuestGone as gone:
+                raise InfrastructureError(f"lost: {gone.message}", hint=gone.console[-2000:]) from gone
+        sys.stdout.write(answer.output)
+        return answer.status
+
+    def interact(self, gdb: bool, say: Progress) -> None:
+        """Connect this terminal to the guest's console until one of the two ends."""
+        size = shutil.get_terminal_size()
+        cmdline = [*_QUIET, f"harness.shell={size.lines}x{size.columns}"]
+        with tempfile.TemporaryDirectory(prefix="harness-") as folder:
+            arguments: list[str] = []
+            say.say(terminal.HELP)
+            if gdb:
+                socket = Path(folder) / "gdb"
+                arguments = ["-S", "-gdb", f"unix:{socket},server=on,wait=off"]
+                cmdline.append("nokaslr")
+                debugger = "gdb" if self._arch.native else "gdb-multiarch"
+                words = [debugger, str(self._vmlinux), "-ex", f"target remote {socket}"]
+                say.say(f"stopped before its first instruction; in another terminal:\n{process.command_line(words)}")
+            boot = Boot(self._boot.image, self._boot.initramfs, tuple(cmdline), tuple(arguments))
+            with guest.started(self._arch, self._accelerator, self._directory, boot, tee=terminal.show) as found:
+                terminal.converse(found)
+
+
+def check(request: Request) -> None:
+    """Raises UserError for more than one guest."""
+    if len(request.archs) != 1 or len(request.points) != 1:
+        raise UserError("a shell needs one architecture and one point", hint="--arch A, and --points base or last")
