@@ -3,6 +3,7 @@ happens."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 import time
@@ -176,27 +177,27 @@ class Job:
         number = session.join()
         if number is None:
             return None
-        name = f"{self._name} guest {number}"
         memory = self._arch.guest.memory + _QEMU_MEMORY
 
         def test() -> list[Task]:
-            start = time.monotonic()
-            try:
-                last = self._stage("guest", lambda: (session.run(number), False))
-            except Failed:
-                return []
-            finally:
-                self._progress.done(self._name)
-            if number == 1:
-                self._durations.note("test", time.monotonic() - start)
-            if last:
-                for missing in self._policy.missing(self._request.selections):
-                    self._emit(missing)
-                self._say(f"{self._done} cases, {self._red} red")
-            self._durations.save()
+            with contextlib.suppress(Failed):
+                self._test(session, number)
+            self._progress.done(self._name)
             return []
 
+        name = f"{self._name} guest {number}"
         return Task(name, Kind.GUEST, memory, session.seconds, test, helper=lambda: self._guest_task(session))
+
+    def _test(self, session: suites.Session, number: int) -> None:
+        start = time.monotonic()
+        last = self._stage("guest", lambda: (session.run(number), False))
+        if number == 1:
+            self._durations.note("test", time.monotonic() - start)
+        if last:
+            for missing in self._policy.missing(self._request.selections):
+                self._emit(missing)
+            self._say(f"{self._done} cases, {self._red} red")
+        self._durations.save()
 
     def _stage(self, name: str, work: Callable[[], tuple[T, bool]]) -> T:
         """Run a stage; an infrastructure error becomes the job's `error` case."""

@@ -36,13 +36,18 @@ class Stopped(BaseException):
 
 
 def stop() -> None:
-    """End every child that this process has, gently, and let none start until `resume`."""
+    """End every child that this process has, gently, then surely, and let none start until `resume`."""
+    global _deadline
     _stopped.set()
     _guard.signal_all(signal.SIGTERM)
+    _deadline = threading.Timer(TERMINATE_SECONDS, _guard.signal_all, [signal.SIGKILL])
+    _deadline.start()
 
 
 def resume() -> None:
     """After `stop`, once all threads that it concerned are gone."""
+    if _deadline:
+        _deadline.cancel()
     _stopped.clear()
 
 
@@ -53,6 +58,7 @@ def check_stopped() -> None:
 
 
 _stopped = threading.Event()
+_deadline: threading.Timer | None = None
 
 
 def command_line(argv: Argv, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> str:
@@ -121,11 +127,12 @@ def run(
     env: Mapping[str, str] | None = None,
     check: bool = True,
     timeout: float | None = None,
+    pass_fds: Sequence[int] = (),
 ) -> subprocess.CompletedProcess[str]:
     """Run `argv` to its end and return its status and what it printed (stderr folded into stdout).
 
     Raises CommandFailed on a status other than 0 if `check`, or after `timeout` seconds."""
-    with start(argv, cwd=cwd, env=env, stdout=subprocess.PIPE, text=True) as child:
+    with start(argv, cwd=cwd, env=env, stdout=subprocess.PIPE, text=True, pass_fds=pass_fds) as child:
         try:
             output, _ = child.communicate(timeout=timeout)
         except subprocess.TimeoutExpired as error:

@@ -11,8 +11,8 @@ from harness.model import CaseResult, Outcome
 from harness.suites.base import Selection, Suite, Target
 
 _TESTING = re.compile(r"(?:\w+: )?Testing (?P<name>[^:]+): ?(?P<rest>.*)")
-_VERDICT = re.compile(r"(?:.*\s)?(?:(?P<passed>PASSED|OK)|FAILED!?)\s*")
-_LATE_VERDICT = re.compile(r"(?:\(.*\) ?)?(?P<passed>PASSED|OK)\s*|.*FAILED!?\s*")
+_VERDICT = re.compile(r"(?:.*\s)?(?:(?P<passed>PASSED|OK)|FAILED!?)\s*|NG: .*")
+_LATE_VERDICT = re.compile(r"(?:\(.*\) ?)?(?P<passed>PASSED|OK)\s*|.*FAILED!?\s*|NG: .*")
 
 WITHOUT_SELFTESTS = ("agent", "console")
 """Cases that every boot answers."""
@@ -53,7 +53,7 @@ def _startup_tests(lines: Sequence[str]) -> Iterator[CaseResult]:
     """Each `Testing X: PASSED`. A verdict is written with pr_cont, so other lines may come between it and its test."""
     name, start = "", 0
     messages = [without_printk_prefix(line) for line in lines]
-    for number, message in enumerate([*messages, "Testing :"]):
+    for number, message in enumerate([*messages, "Testing end: "]):
         match = _TESTING.match(message)
         if match:
             if name:

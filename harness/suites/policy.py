@@ -18,9 +18,18 @@ _KNOWN = paths.CONFIGS / "known.toml"
 
 
 class Known(CasePattern, frozen=True):
-    """A red that is expected of the tree as it is. What a test said is covered; a crash only if `outcome` names it."""
+    """A red that is expected of the tree as it is. What a test said is covered; a crash only if `outcome` names it, and, where
+    `diagnostic` is given, only if each line of the result's diagnostic matches that glob."""
 
     outcome: tuple[Outcome, ...] = (Outcome.FAIL, Outcome.UNRESOLVED)
+    diagnostic: str = "*"
+
+    def covers(self, result: CaseResult) -> bool:
+        return (
+            result.outcome in self.outcome
+            and fnmatch.fnmatchcase(result.id, self.case)
+            and all(fnmatch.fnmatchcase(line, self.diagnostic) for line in result.diagnostic.splitlines())
+        )
 
 
 class _KnownFile(Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,7 +60,7 @@ class Policy:
         """The result as it counts."""
         self._seen.append(result.id)
         for entry in self._known:
-            if result.outcome in entry.outcome and fnmatch.fnmatchcase(result.id, entry.case):
+            if entry.covers(result):
                 return _changed(result, Outcome.XFAIL, f"known: {entry.reason}")
         if result.outcome is Outcome.SKIP:
             for pattern in self._must_run:

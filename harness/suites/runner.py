@@ -184,4 +184,5 @@ def _what_killed(gone: GuestGone, guest: Guest) -> tuple[Outcome, str, str]:
 
 
 def _console(splats: Sequence[Splat], name: str) -> CaseResult:
-    return CaseResult("boot", name, Outcome.CRASH, diagnostic=splats[0].title, log="\n".join(splat.text for splat in splats))
+    titles = "\n".join(splat.title for splat in splats)
+    return CaseResult("boot", name, Outcome.CRASH, diagnostic=titles, log="\n".join(splat.text for splat in splats))

@@ -1,0 +1,179 @@
+"""Which task runs when, and what becomes of the rest when one fails or somebody presses Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness import process
+from harness.kernel import Jobserver
+from harness.model import Usage
+from harness.schedule import Kind, Scheduler, Task
+
+
+class Log:
+    """Tasks that say when they run, and wait to be let go if they are told to."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.running: set[str] = set()
+        self.most: list[frozenset[str]] = []
+        self._lock = threading.Lock()
+
+    def task(self, name: str, kind: Kind = Kind.BUILD, seconds: float = 0, memory: int = 1, then: tuple[Task, ...] = ()) -> Task:
+        def work() -> tuple[Task, ...]:
+            with self._lock:
+                self.events.append(name)
+                self.running.add(name)
+                self.most.append(frozenset(self.running))
+            time.sleep(0.02)
+            with self._lock:
+                self.running.discard(name)
+            return then
+
+        return Task(name, kind, memory, seconds, work)
+
+
+def test_longest_first_and_followers_after_their_task() -> None:
+    log = Log()
+    after = log.task("after", Kind.GUEST)
+    tasks = [log.task("short", seconds=1), log.task("unknown"), log.task("long", seconds=9, then=(after,))]
+    Scheduler(1, memory=100).run(tasks)
+    assert log.events[0] == "long"
+    assert log.events.index("short") < log.events.index("unknown")
+    assert log.events.index("after") > 0
+
+
+def test_as_many_of_a_kind_as_there_are_cores() -> None:
+    log = Log()
+    tasks = [log.task(f"{kind}{number}", kind) for kind in Kind for number in range(6)]
+    Scheduler(2, memory=100).run(tasks)
+    assert len(log.events) == 12
+    for together in log.most:
+        for kind in Kind:
+            assert sum(name.startswith(kind.value) for name in together) <= 2
+
+
+def test_memory_is_never_exceeded_but_one_task_always_runs() -> None:
+    log = Log()
+    Scheduler(4, memory=10).run([log.task("big", memory=50), *(log.task(f"small{number}", memory=5) for number in range(4))])
+    assert len(log.events) == 5
+    for together in log.most:
+        assert together == {"big"} or ("big" not in together and len(together) <= 2)
+
+
+def test_idle_core_is_offered_to_a_running_task() -> None:
+    log = Log()
+    helpers = iter([log.task("helper", Kind.GUEST)])
+    offered = threading.Event()
+
+    def help_out() -> Task | None:
+        offered.set()
+        return next(helpers, None)
+
+    def work() -> tuple[Task, ...]:
+        assert offered.wait(10)
+        return ()
+
+    Scheduler(2, memory=100).run([Task("guest", Kind.GUEST, 1, 1, work, help_out)])
+    assert log.events == ["helper"]
+
+
+def test_failing_task_ends_the_others_children() -> None:
+    started = threading.Event()
+
+    def sleep() -> tuple[Task, ...]:
+        with process.start(["sleep", "1000"]) as child:
+            started.set()
+            child.wait()
+        process.check_stopped()
+        return ()
+
+    def fail() -> tuple[Task, ...]:
+        assert started.wait(10)
+        raise ValueError("as asked")
+
+    with pytest.raises(ValueError, match="as asked"):
+        Scheduler(2, memory=100).run([Task("sleep", Kind.BUILD, 1, 2, sleep), Task("fail", Kind.BUILD, 1, 1, fail)])
+    assert process.run(["true"]).returncode == 0  # and afterwards children may start again
+
+
+def test_nothing_starts_after_stop() -> None:
+    process.stop()
+    try:
+        with pytest.raises(process.Stopped):
+            process.run(["true"])
+    finally:
+        process.resume()
+
+
+CTRL_C = r"""
+import os
+from harness import process
+from harness.schedule import Kind, Scheduler, Task
+def sleep():
+    with process.start(["sh", "-c", "trap '' TERM; sleep 1000"]) as child:
+        os.write(1, b"started\n")
+        child.wait()
+    return ()
+try:
+    Scheduler(2, memory=100).run([Task(str(number), Kind.BUILD, 1, 1, sleep) for number in range(4)])
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_ctrl_c_ends_everything_even_what_does_not_listen(tmp_path: Path) -> None:
+    with subprocess.Popen([sys.executable, "-c", CTRL_C], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as run:
+        assert run.stdout
+        assert [run.stdout.readline() for _ in range(2)] == ["started\n"] * 2
+        children = psutil.Process(run.pid).children(recursive=True)
+        os.kill(run.pid, signal.SIGINT)
+        assert run.stdout.read() == "interrupted\n"
+    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_usage() -> None:
+    assert Usage(wall=10, cpu=18, cores=2).share == 0.9
+    assert Usage(wall=0, cpu=0, cores=2).share == 0
+
+
+def test_several_makes_share_their_jobs(tmp_path: Path) -> None:
+    """Four makes with four jobs each, and never more than three at a time."""
+    (tmp_path / "Makefile").write_text(
+        "all: 1 2 3 4\n1 2 3 4:\n\t@mkdir $(D)/run/$(T)$@ && ls $(D)/run | wc -l >>$(D)/seen && sleep 0.1 && rmdir $(D)/run/$(T)$@\n"
+    )
+    (tmp_path / "run").mkdir()
+    jobserver = Jobserver(3)
+
+    def make(name: str) -> None:
+        with jobserver.slot() as slot:
+            process.run(["make", "-C", tmp_path, f"T={name}", f"D={tmp_path}"], env=slot.env, pass_fds=slot.fds)
+
+    threads = [threading.Thread(target=make, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    seen = [int(line) for line in (tmp_path / "seen").read_text().split()]
+    assert len(seen) == 16
+    assert max(seen) <= 3
+
+
+def test_jobs_of_a_make_that_was_killed_come_back() -> None:
+    jobserver = Jobserver(2)
+    with jobserver.slot(), jobserver.slot():
+        pass
+    with jobserver.slot() as slot:
+        os.read(slot.fds[0], 1)  # taken and never given back
+    with jobserver.slot(), jobserver.slot():
+        pass
+    jobserver.close()
