@@ -15,7 +15,8 @@ _FRAME = re.compile(
     r"@(?P<said>(?P<marker>[0-9a-f]{24})@(?:(?P<number>\d+)|end:(?P<status>\d+):(?P<count>\d+))@(?P<data>[A-Za-z0-9+/]*=*))"
     r"@(?P<sum>[0-9a-f]{32})@"
 )
-_PIECE = re.compile(r"@[0-9a-f]{24}@[^\[]*")
+_CUT = re.compile(r"@[0-9A-Za-z@:+/=]*(?=\[ *\d+\.\d+\])")
+"""The beginning of a frame that a kernel message cut short."""
 
 
 class Frame(Struct, frozen=True):
@@ -28,11 +29,11 @@ class Frame(Struct, frozen=True):
 
 
 def take(line: str) -> tuple[list[Frame], str]:
-    """The whole frames of a line, and what else is on it: the kernel's, as far as that can be told. No kernel message begins
-    in the middle of a line but by its timestamp, in brackets, which no frame has."""
+    """The whole frames of a line, and what else is on it. A kernel message in the middle of a line begins with its timestamp,
+    in brackets, which no frame has."""
     frames = []
     for match in _FRAME.finditer(line):
         if hashlib.md5(match["said"].encode()).hexdigest() == match["sum"]:
             end = (int(match["status"]), int(match["count"])) if match["status"] else None
             frames.append(Frame(match["marker"], int(match["number"] or 0), base64.b64decode(match["data"]), end))
-    return frames, _PIECE.sub("", _FRAME.sub("", line)).strip("\n")
+    return frames, _CUT.sub("", _FRAME.sub("", line)).strip("\n")

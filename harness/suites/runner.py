@@ -91,6 +91,18 @@ class Session:
     def run(self, number: int) -> bool:
         """Be guest `number`: boot, take cases until none is left, boot again when one takes the guest along. The first guest's
         first boot is judged as well. True for the guest that ends last: all is reported then."""
+        try:
+            self._serve(number)
+        finally:
+            with self._lock:
+                self._running -= 1
+                last = not self._running
+            while last and (planned := self._take()):
+                for name in planned.names:
+                    self._emit(CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic="no guest was there to run it"))
+        return last
+
+    def _serve(self, number: int) -> None:
         judged, boots = number > 1, 0
         who = f" of guest {number}" if number > 1 else ""
         while self._queue or not judged:
@@ -112,14 +124,6 @@ class Session:
                     self._judge(guest, begin, clean=not splats)
                     judged = True
                 self._take_cases(guest, who)
-        with self._lock:
-            self._running -= 1
-            last = not self._running
-        while last and self._queue:
-            planned = self._queue.popleft()
-            for name in planned.names:
-                self._emit(CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic="the guest did not boot"))
-        return last
 
     def _judge(self, guest: Guest, begin: int, clean: bool) -> None:
         lines = list(guest.console.read(begin, guest.booted_at))

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness.arch import Arch, load
@@ -32,17 +33,23 @@ class Machine:
         self.accelerator = accelerator
 
 
-@pytest.fixture(scope="session", params=ARCHS)
+@pytest.fixture(scope="session", params=[(arch, lines) for arch in ARCHS for lines in ("two lines", "one line")], ids="-".join)
 def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Machine:
-    """The kernel of the bundled series for an architecture, built as `harness build` builds it."""
-    directory = tmp_path_factory.mktemp(f"build-{request.param}")
-    done = harness("build", "--arch", request.param, "--out", directory, cwd=directory)
+    """The kernel of the bundled series for an architecture, built as `harness build` builds it, in a machine with a serial line
+    for the console and one for commands, or with one for both."""
+    name, lines = request.param
+    directory = tmp_path_factory.mktemp(f"build-{name}")
+    done = harness("build", "--arch", name, "--out", directory, cwd=directory)
     assert done.returncode == 0, done.stdout + done.stderr
     (job,) = read_run(directory / "latest").jobs.values()
     cache = Cache(default_cache())
     kernel = cache.read_record("kernels", job.properties["kernel"], Kernel)
     assert kernel is not None
-    arch = load(request.param)
+    arch = load(name)
     initramfs, _ = build_initramfs(kernel, job.properties["commit"], arch, detect(arch).compiler, cache)
     boot = Boot(kernel.image, initramfs.path, ("ftrace=nop", "kunit.enable=0"))
-    return Machine(arch, boot, accelerator_for(arch, boot, cache))
+    accelerator = accelerator_for(arch, boot, cache)
+    if lines == "one line":
+        only = msgspec.structs.replace(arch.guest, channel="", arguments=("-serial", "chardev:console"))
+        arch = msgspec.structs.replace(arch, guest=only)
+    return Machine(arch, boot, accelerator)

@@ -45,6 +45,17 @@ def test_console_is_kept_apart_and_in_step(guest: Guest) -> None:
     assert guest.console.path.read_bytes().count(b"kernel text") == 1
 
 
+def test_answers_are_whole_while_the_kernel_prints(guest: Guest) -> None:
+    """On one line it cuts into them."""
+    noise = "(while :; do echo noise >/dev/kmsg; usleep 1000; done) & echo $!"
+    number = guest.run(noise, "noise", 10).output.strip()
+    for _ in range(3):
+        assert guest.run("seq 2000; exit 3", "in the noise", 60).output.split() == [str(number) for number in range(1, 2001)]
+    assert guest.run(f"kill {number}", "silence", 10).status == 0
+    assert not guest.console.take_splats()
+    assert all("seq" not in line and "@" not in line for line in guest.console.read(guest.booted_at) if "harness:" not in line)
+
+
 def test_splat_is_seen_before_the_command_is_over(guest: Guest) -> None:
     report = "WARNING: CPU: 0 PID: 1 at kernel/trace/fgraph.c:1 made_up+0x1/0x2"
     assert not guest.console.take_splats()

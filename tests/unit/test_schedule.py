@@ -149,14 +149,14 @@ def test_usage() -> None:
 def test_several_makes_share_their_jobs(tmp_path: Path) -> None:
     """Four makes with four jobs each, and never more than three at a time."""
     (tmp_path / "Makefile").write_text(
-        "all: 1 2 3 4\n1 2 3 4:\n\t@mkdir $(D)/run/$(T)$@ && ls $(D)/run | wc -l >>$(D)/seen && sleep 0.1 && rmdir $(D)/run/$(T)$@\n"
+        "all: 1 2 3 4\n1 2 3 4:\n\t@mkdir run/$(T)$@ && ls run | wc -l >>seen && sleep 0.1 && rmdir run/$(T)$@\n"
     )
     (tmp_path / "run").mkdir()
     jobserver = Jobserver(3)
 
     def make(name: str) -> None:
         with jobserver.slot() as slot:
-            process.run(["make", "-C", tmp_path, f"T={name}", f"D={tmp_path}"], env=slot.env, pass_fds=slot.fds)
+            process.run(["make", "-C", tmp_path, f"T={name}"], env=slot.env, pass_fds=slot.fds)
 
     threads = [threading.Thread(target=make, args=(name,)) for name in "abcd"]
     for thread in threads:
