@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness import arch, doctor, kernel, packages
@@ -114,6 +115,15 @@ def test_too_old_is_not_found(distribution: Path) -> None:
     (finding,) = [one for one in doctor.examine([target], "llvm-18") if one.need.name == target.guest.program]
     assert finding.problem == "too old: 7.2.22, at least 9.1 is needed"
     assert "bookworm-backports" in doctor.plan([finding]).text
+
+
+def test_pahole_that_cannot_encode_an_architecture(distribution: Path) -> None:
+    release(distribution, "bookworm")
+    script(distribution / "bin" / "pahole", "echo v1.24")
+    target = arch.load("x86_64")
+    picky = msgspec.structs.replace(target, kernel=msgspec.structs.replace(target.kernel, pahole="1.25"))
+    assert "too old: 1.24, at least 1.25 is needed" in [finding.problem for finding in doctor.examine([target, picky], "gcc")]
+    assert not [finding for finding in doctor.examine([target], "gcc") if "too old" in finding.problem]
 
 
 def test_toolchain_is_gcc_where_there_is_one(distribution: Path) -> None:
