@@ -7,24 +7,29 @@ import threading
 from harness.cache import Cache
 
 _KIND = "durations"
+_saving = threading.Lock()
 
 
 class Durations:
-    """Of one architecture, by name: `build`, `boot`, and cases by their id. Seconds on the clock, the last that were seen."""
+    """Of one architecture, by name: `build`, `test`, `boot`, and cases by their id. Seconds on the clock, the last that were
+    seen."""
 
     def __init__(self, cache: Cache, arch: str) -> None:
         self._cache = cache
         self._arch = arch
-        self._lock = threading.Lock()
-        self._seconds = cache.read_record(_KIND, arch, dict[str, float]) or {}
+        self._known = self._read()
+        self._noted: dict[str, float] = {}
 
     def expect(self, name: str, unknown: float) -> float:
-        return self._seconds.get(name, unknown)
+        return self._known.get(name, unknown)
 
     def note(self, name: str, seconds: float) -> None:
-        with self._lock:
-            self._seconds[name] = round(seconds, 2)
+        self._noted[name] = round(seconds, 2)
 
     def save(self) -> None:
-        with self._lock:
-            self._cache.write_record(_KIND, self._arch, self._seconds)
+        """Add what was noted to what others have saved since."""
+        with _saving:
+            self._cache.write_record(_KIND, self._arch, {**self._read(), **self._noted})
+
+    def _read(self) -> dict[str, float]:
+        return self._cache.read_record(_KIND, self._arch, dict[str, float]) or {}
