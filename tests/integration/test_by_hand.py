@@ -1,0 +1,108 @@
+"""What people do by hand: a kernel, a shell in a guest, one command, a debugger."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+
+from harness.cache import Cache
+from harness.model import Kernel, Outcome
+from harness.paths import default_cache
+from harness.results import read_run
+from tests.integration.conftest import ARCHS, harness
+
+SECONDS = 600
+
+
+def shell(*arguments: str, cwd: Path) -> pexpect.spawn[str]:
+    words = ["-m", "harness", "shell", *arguments]
+    return pexpect.spawn(sys.executable, words, cwd=cwd, encoding="utf-8", timeout=SECONDS, dimensions=(33, 101))
+
+
+def test_build_says_where_the_kernel_is(tmp_path: Path) -> None:
+    done = harness("build", "--arch", "x86_64", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    where = Path(done.stdout.rstrip().splitlines()[-1].removeprefix("x86_64/last: "))
+    kernel = Cache(default_cache()).read_record("kernels", where.name, Kernel)
+    assert kernel
+    assert kernel.directory == where
+    assert all(path.exists() for path in (kernel.image, kernel.vmlinux, kernel.modules / "lib/modules" / kernel.release))
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_shell(arch: str, tmp_path: Path) -> None:
+    guest = shell("--arch", arch, cwd=tmp_path)
+    guest.expect("Ctrl-A x ends the guest")
+    guest.expect(r"# ")
+    guest.sendline("uname -r; stty size")
+    guest.expect(r"6\.12\.\d+\s+33 101\r\n")
+    guest.sendline("modprobe trace-printk && echo loaded")
+    guest.expect(r"\nloaded\r\n")
+    guest.send("sleep 1000\r")
+    guest.send("\x03")  # reaches the guest, not us
+    guest.sendline("echo still $((1 + 1)) here")
+    guest.expect("still 2 here")
+    guest.send("\x01x")
+    guest.expect(pexpect.EOF)
+    guest.close()
+    assert guest.exitstatus == 0
+
+
+def test_shell_ends_by_exit_too(tmp_path: Path) -> None:
+    guest = shell("--arch", "x86_64", cwd=tmp_path)
+    guest.expect(r"# ")
+    guest.sendline("exit")
+    guest.expect(pexpect.EOF)
+    guest.close()
+    assert guest.exitstatus == 0
+
+
+def test_one_command(tmp_path: Path) -> None:
+    done = harness("shell", "--arch", "arm64", "--cmd", "uname -m; exit 7", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (7, "aarch64\n")
+
+
+def test_commands_of_a_run_are_cases(tmp_path: Path) -> None:
+    done = harness("run", "--arch", "x86_64", "--cmd", "uname -m", "--cmd", "cat /nowhere", cwd=tmp_path)
+    assert done.returncode == 1
+    report = read_run(tmp_path / "runs" / "latest")
+    outcomes = {result.id: result for result in report.results if result.suite in ("boot", "command")}
+    assert {name: result.outcome for name, result in outcomes.items()} == {
+        "boot:agent": Outcome.PASS,
+        "boot:console": Outcome.PASS,
+        "command:uname -m": Outcome.PASS,
+        "command:cat /nowhere": Outcome.FAIL,
+    }
+    assert outcomes["command:uname -m"].log == "x86_64\n"
+    assert report.usage
+    assert "s of CPU in" in done.stdout
+
+
+def test_debugger(tmp_path: Path) -> None:
+    guest = shell("--arch", "x86_64", "--gdb", cwd=tmp_path)
+    guest.expect(r"gdb (\S+/vmlinux) -ex 'target remote (\S+)'")
+    assert guest.match
+    vmlinux, path = (guest.match[number] for number in (1, 2))
+    assert Path(vmlinux).is_file()
+    with socket.socket(socket.AF_UNIX) as stub:
+        stub.settimeout(SECONDS)
+        for _ in range(100):
+            try:
+                stub.connect(path)
+                break
+            except FileNotFoundError:
+                guest.expect([pexpect.TIMEOUT, "never"], timeout=0.1)
+        stub.sendall(b"$?#3f")
+        answer = b""
+        while b"#" not in answer:
+            answer += stub.recv(100)
+        assert re.match(rb"\+\$[ST]05", answer)  # stopped by a trap
+        stub.sendall(b"+$D#44")
+        guest.expect("Linux version 6.12")  # and runs when the debugger lets it
+    guest.send("\x01x")
+    guest.expect(pexpect.EOF)
