@@ -38,7 +38,7 @@ class Task(Struct, frozen=True, eq=False):
     """What it and all that follows from it took before."""
     work: Callable[[], Iterable[Task]]
     helper: Callable[[], Task | None] = lambda: None
-    """Asked while the task runs and a core is idle: a task that takes some of its work over, or None."""
+    """Asked while the task runs and a core is idle: a task of its kind and size that takes some of its work over, or None."""
 
 
 class Scheduler:
@@ -84,8 +84,8 @@ class Scheduler:
                 return task
         if len(running) >= self._cores:
             return None
-        helpers = (helper for task in running if (helper := task.helper()))
-        return next((helper for helper in helpers if self._fits(helper, running)), None)
+        # A helper is like the task that it helps, and must be run once it was asked for.
+        return next((helper for task in running if self._fits(task, running) and (helper := task.helper())), None)
 
     def _fits(self, task: Task, running: Collection[Task]) -> bool:
         """One task always does, lest a machine with little memory does nothing at all."""

@@ -1,0 +1,146 @@
+"""Several guests at one queue: every case is reported once, whatever becomes of which guest."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from harness.cache import Cache
+from harness.durations import Durations
+from harness.errors import InfrastructureError
+from harness.guest import Boot, Guest, GuestLost
+from harness.model import CaseResult, Outcome
+from harness.suites import Selection, Session, Suite, Target
+from harness.suites.base import Case
+
+CASES = 40
+
+
+class Numbers(Suite):
+    """Case 7 takes its guest along."""
+
+    name = "numbers"
+
+    def plan(self, target: Target) -> list[Case]:
+        return [Case((str(number),), 1) for number in range(CASES)]
+
+    def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]:
+        if case.label == "7":
+            raise GuestLost("the guest is gone", "last words")
+        guest.run("true", "case", 1)
+        return [CaseResult(self.name, case.label, Outcome.PASS)]
+
+
+class Quiet:
+    """A guest that does as it is told and says nothing."""
+
+    console: Any
+    boot_seconds = 0.0
+    booted_at = offset = 0
+
+    def __init__(self, alive: bool) -> None:
+        self.console = self
+        self._alive = alive
+
+    def wait_for_agent(self) -> None:
+        if not self._alive:
+            raise GuestLost("it never booted", "")
+
+    def run(self, script: str, label: str, seconds: float) -> None:
+        pass
+
+    def read(self, start: int, end: int | None = None) -> Iterator[str]:
+        return iter(())
+
+    def take_splats(self) -> list[Any]:
+        return []
+
+    def tail(self) -> str:
+        return ""
+
+
+class Bench:
+    def __init__(self, directory: Path, dead: tuple[str, ...] = (), broken: tuple[str, ...] = ()) -> None:
+        self.reported: list[CaseResult] = []
+        self.booted: list[str] = []
+        self._dead = dead
+        self._broken = broken
+        suites = [(Numbers(), Selection("numbers"))]
+        boot, durations = Boot(Path("image"), Path("initramfs")), Durations(Cache(directory), "none")
+        self.session = Session(suites, cast(Target, None), boot, (), self.start, durations, self.reported.append)
+
+    @contextlib.contextmanager
+    def start(self, boot: Boot, name: str) -> Iterator[Guest]:
+        self.booted.append(name)
+        if name in self._broken:
+            raise InfrastructureError("no QEMU")
+        yield cast(Guest, Quiet(alive=name not in self._dead))
+
+    def run(self, guests: int) -> list[bool]:
+        numbers = [self.session.join() for _ in range(guests)]
+        assert numbers == list(range(1, guests + 1))
+        last: list[bool] = []
+
+        def run(number: int | None) -> None:
+            with contextlib.suppress(InfrastructureError):
+                last.append(self.session.run(number or 0))
+
+        threads = [threading.Thread(target=run, args=(number,)) for number in numbers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return last
+
+    def outcomes(self) -> Counter[Outcome]:
+        cases = [result for result in self.reported if result.suite == "numbers"]
+        assert sorted(int(result.name) for result in cases) == list(range(CASES))
+        return Counter(result.outcome for result in cases)
+
+
+@pytest.mark.parametrize("guests", [1, 2, 5])
+def test_each_case_once_and_one_guest_is_the_last(tmp_path: Path, guests: int) -> None:
+    bench = Bench(tmp_path)
+    assert sorted(bench.run(guests)) == [False] * (guests - 1) + [True]
+    assert bench.outcomes() == {Outcome.PASS: CASES - 1, Outcome.LOST: 1}
+    assert bench.session.join() is None
+
+
+def test_helper_that_does_not_boot_costs_no_case(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, dead=("console-2",))
+    assert (bench.session.join(), bench.session.join()) == (1, 2)
+    assert not bench.session.run(2)
+    assert bench.session.run(1)
+    assert bench.outcomes() == {Outcome.PASS: CASES - 1, Outcome.LOST: 1}
+    assert [result.id for result in bench.reported if result.suite == "boot"] == ["boot:agent of guest 2"]
+
+
+def test_no_guest_boots(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, dead=("console", "console-2"))
+    bench.run(2)
+    assert bench.outcomes() == {Outcome.LOST: CASES}
+
+
+def test_qemu_that_does_not_start(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, broken=("console",))
+    assert bench.run(1) == []
+    assert bench.outcomes() == {Outcome.LOST: CASES}
+
+
+def test_another_guest_only_where_it_is_worth_its_boot(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    assert bench.session.join() == 1
+    assert bench.session.join() == 2
+    Durations(Cache(tmp_path), "none").save()
+    slow = Durations(Cache(tmp_path), "none")
+    slow.note("boot", 1000)
+    slow.save()
+    bench = Bench(tmp_path)
+    assert bench.session.join() == 1
+    assert bench.session.join() is None
