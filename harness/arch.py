@@ -51,6 +51,8 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     sysrq: str = ""
     """What introduces a SysRq key on the console, if a serial break does not."""
     cmdline: str = ""
+    tcg: str = "thread=single"
+    """Options of the software accelerator."""
     qemu: str = ""
     """The oldest that boots it."""
 
@@ -65,8 +67,10 @@ class Packages(Struct, frozen=True, forbid_unknown_fields=True):
 class Debian(Packages, frozen=True, forbid_unknown_fields=True, kw_only=True):
     arch: str
     """Whose busybox-static goes into the guest."""
-    busybox: str = ""
-    """The suite that has it, if not every release does."""
+    suite: str = ""
+    """That has it, if not every release does."""
+    shell: str = ""
+    """The package of a static shell, and its program, where busybox's own does not do."""
 
 
 class _Description(Struct, frozen=True, forbid_unknown_fields=True):

@@ -62,12 +62,13 @@ def _run_jobs(request: Request, cache: Cache, directory: Path, events: Journal, 
     applied = series.apply(request.series, source, cache)
     progress.done("tree")
     cores = request.jobs or os.cpu_count() or 1
-    context = Context(request, cache, source, applied, directory, events, progress, kernel.Jobserver(cores))
     scheduler = Scheduler(cores)
-    try:
-        scheduler.run(_tasks(context, list(_points(request, applied, tree.Store(cache)))))
-    finally:
-        events.write(journal.Used(journal.now(), scheduler.usage))
+    with contextlib.closing(kernel.Jobserver(cores)) as jobserver:
+        context = Context(request, cache, source, applied, directory, events, progress, jobserver)
+        try:
+            scheduler.run(_tasks(context, list(_points(request, applied, tree.Store(cache)))))
+        finally:
+            events.write(journal.Used(journal.now(), scheduler.usage))
 
 
 def _tasks(context: Context, points: Sequence[Point]) -> list[Task]:

@@ -11,14 +11,14 @@ from harness import paths, process
 from harness.arch import Arch
 from harness.cache import Cache, digest_of, file_digest
 from harness.guest import cpio
-from harness.guest.userland import busybox
+from harness.guest.userland import userland
 from harness.model import Initramfs, Kernel
 from harness.tree import Store
 
 SELFTESTS = "tools/testing/selftests/ftrace"
 """In the tree, and below / in the guest."""
 
-_RECIPE = "2"
+_RECIPE = "3"
 
 _FREESTANDING = ("-static", "-O2", "-Wall", "-Werror", "-ffreestanding", "-nostdlib", "-nostdinc", "-fno-stack-protector")
 
@@ -29,10 +29,16 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[
     """The initramfs for `kernel` with the selftests of `commit`, and whether it was there already. `compiler` is the one that
     built `kernel`."""
     store = Store(cache)
-    shell = busybox(arch, cache)
+    programs = userland(arch, cache)
     ours = [path for path in sorted(paths.GUEST.rglob("*")) if path.is_file()]
     digest = digest_of(
-        *(_RECIPE, kernel.digest, store.rev_parse(f"{commit}:{SELFTESTS}"), file_digest(shell)),
+        *(
+            _RECIPE,
+            kernel.digest,
+            store.rev_parse(f"{commit}:{SELFTESTS}"),
+            file_digest(programs.busybox),
+            file_digest(programs.shell),
+        ),
         *(part for path in ours for part in (str(path.relative_to(paths.GUEST)), path.read_bytes())),
     )
     path = cache.directory("initramfs") / digest
@@ -45,7 +51,9 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[
             root = cpio.Writer(file)
             for folder in _FOLDERS:
                 root.directory(folder)
-            root.add("bin/busybox", shell.read_bytes(), executable=True)
+            root.add("bin/busybox", programs.busybox.read_bytes(), executable=True)
+            # A file of its own: /proc/<pid>/maps names the file, and a uprobe test looks for a shell there.
+            root.add("bin/sh", programs.shell.read_bytes(), executable=True)
             for source in ours:
                 if source.suffix == ".c":
                     program = scratch / source.stem

@@ -32,14 +32,6 @@ class Accelerator(StrEnum):
     TCG = "tcg"
 
     @property
-    def option(self) -> str:
-        """For -accel. With a thread for each virtual CPU, TCG of QEMU 7.2 now and then goes on to run its translation of an
-        int3 that another CPU has patched away since, and the kernel dies of a breakpoint that it does not know; ftrace
-        patches text all the time. In one thread the CPUs take turns, and nothing is lost: the other cores have compilers
-        to run."""
-        return "kvm" if self is Accelerator.KVM else "tcg,thread=single"
-
-    @property
     def patience(self) -> int:
         """What deadlines, given in seconds of a machine with KVM, are multiplied by."""
         return 1 if self is Accelerator.KVM else 5
@@ -93,6 +85,7 @@ def version(arch: Arch) -> str:
 
 def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Sequence[str]) -> list[str]:
     machine = arch.guest
+    accel = f"tcg,{machine.tcg}" if accelerator is Accelerator.TCG else accelerator.value
     cmdline = [
         f"console={machine.console}",
         f"harness.channel={machine.channel or 'console'}",
@@ -107,7 +100,7 @@ def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Seque
     return [
         machine.program,
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
-        *("-machine", machine.machine, "-accel", accelerator.option, "-cpu", machine.cpu[accelerator.value]),
+        *("-machine", machine.machine, "-accel", accel, "-cpu", machine.cpu[accelerator.value]),
         *("-m", str(machine.memory), "-smp", f"{machine.cpus},sockets={machine.cpus}"),
         *("-kernel", str(boot.image), "-initrd", str(boot.initramfs), "-append", " ".join(filter(None, cmdline))),
         *(word for chardev in chardevs for word in ("-chardev", chardev)),

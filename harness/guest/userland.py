@@ -1,4 +1,4 @@
-"""The guest's userland: one statically linked busybox of its architecture, taken from Debian's archive.
+"""The guest's userland: a statically linked busybox of its architecture, taken from Debian's archive.
 
 Foreign architectures are fetched with lists of their own below the cache, checked by apt against the archive's signature:
 neither dpkg's architectures nor the machine's own lists change, and nobody needs to be root."""
@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from msgspec import Struct
+
 from harness import packages, process
 from harness.arch import Arch, Debian
 from harness.cache import Cache
@@ -16,37 +18,48 @@ from harness.errors import CommandFailed, InfrastructureError
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
-def busybox(arch: Arch, cache: Cache) -> Path:
-    """A static busybox that runs on `arch`. Raises InfrastructureError if none can be had."""
-    folder = cache.directory("downloads") / f"busybox-{arch.debian.arch}"
-    found = folder / "bin" / "busybox"
+class Userland(Struct, frozen=True):
+    """Static programs that run on an architecture. `shell` is /bin/sh, often busybox itself."""
+
+    busybox: Path
+    shell: Path
+
+
+def userland(arch: Arch, cache: Cache) -> Userland:
+    """Raises InfrastructureError if it cannot be had."""
+    busybox = _program("busybox", "busybox-static", arch, cache)
+    return Userland(busybox, _program(arch.debian.shell, arch.debian.shell, arch, cache) if arch.debian.shell else busybox)
+
+
+def _program(name: str, package: str, arch: Arch, cache: Cache) -> Path:
+    """A program of a package, fetched once."""
+    folder = cache.directory("downloads") / f"{name}-{arch.debian.arch}"
+    found = folder / "bin" / name
     if found.exists():
         return found
     if not packages.apt_is_here():
-        raise InfrastructureError(
-            f"no static busybox for {arch.name}", hint=f"put one at {found}: busybox built with CONFIG_STATIC=y for {arch.name}"
-        )
+        raise InfrastructureError(f"no static {name} for {arch.name}", hint=f"put one at {found}")
     with cache.publish(folder) as draft, cache.scratch() as scratch:
         options = _private_apt(arch.debian, scratch)
         # One list of several may be out of step on a mirror; what counts is whether the package can be had.
         updated = process.run(["apt-get", *options, "update"], env={"LC_ALL": "C"}, check=False)
         try:
-            process.run(["apt-get", *options, "download", "busybox-static"], cwd=draft)
+            process.run(["apt-get", *options, "download", package], cwd=draft)
         except CommandFailed as error:
             advice = f"{error.hint}\n{updated.stdout[-1000:]}"
-            raise InfrastructureError(f"apt has no busybox-static for {arch.debian.arch}", hint=advice) from error
-        package = next(draft.glob("*.deb"))
-        process.run(["dpkg-deb", "-x", package, draft])
-        package.unlink()
-        if not (draft / "bin" / "busybox").exists():  # Debian 13 has merged /bin into /usr/bin
+            raise InfrastructureError(f"apt has no {package} for {arch.debian.arch}", hint=advice) from error
+        archive = next(draft.glob("*.deb"))
+        process.run(["dpkg-deb", "-x", archive, draft])
+        archive.unlink()
+        if not (draft / "bin" / name).exists():  # Debian 13 has merged /bin into /usr/bin
             (draft / "bin").mkdir(exist_ok=True)
-            (draft / "usr" / "bin" / "busybox").rename(draft / "bin" / "busybox")
+            (draft / "usr" / "bin" / name).rename(draft / "bin" / name)
     return found
 
 
 def _private_apt(debian: Debian, scratch: Path) -> list[str]:
     """Options that make apt see the machine's Debian mirror as a machine of another architecture would."""
-    archives = [(packages.main_archive(), debian.busybox)] if debian.busybox else packages.debian_archives()
+    archives = [(packages.main_archive(), debian.suite)] if debian.suite else packages.debian_archives()
     sources = scratch / "sources.list"
     option = f"[arch={debian.arch} signed-by={_KEYRING}]"
     sources.write_text("".join(f"deb {option} {address} {suite} main\n" for address, suite in archives))
