@@ -89,9 +89,9 @@ def plan(wishes: Iterable[Wish]) -> Plan:
         suite = suites.get(wish.family, "")
         by_suite.setdefault(suite, set()).add(_name(wish, suite, offers))
     install = ("apt-get", "install", "--yes", "--no-install-recommends")
+    # The release's own packages first: another suite would bring newer libraries, and then their headers do not fit.
     commands = tuple(
-        (*install, *(("--target-release", suite) if suite else ()), *sorted(names))
-        for suite, names in sorted(by_suite.items(), reverse=True)
+        (*install, *(("--target-release", suite) if suite else ()), *sorted(names)) for suite, names in sorted(by_suite.items())
     )
     archive, suites_here = _archive()
     added = next((suite for suite in suites.values() if suite not in suites_here), "")

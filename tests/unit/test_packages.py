@@ -80,7 +80,7 @@ def test_version_that_only_backports_have(distribution: Path) -> None:
     planned = packages.plan([MISC, S390, GCC])
     assert planned.source == "deb http://mirror/debian bookworm-backports main"
     assert "tee /etc/apt/sources.list.d/bookworm-backports.list" in planned.text
-    assert commands(MISC, S390, GCC) == ["--target-release bookworm-backports qemu-system-misc", "gcc-x"]
+    assert commands(MISC, S390, GCC) == ["gcc-x", "--target-release bookworm-backports qemu-system-misc"]
 
 
 def test_backports_that_are_there_already(distribution: Path) -> None:
