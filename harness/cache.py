@@ -17,12 +17,13 @@ import os
 import shutil
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import filelock
 import msgspec
+import psutil
 
 from harness.errors import UserError
 from harness.model import from_json, to_json
@@ -54,8 +55,9 @@ class Cache:
         return path
 
     @contextlib.contextmanager
-    def lock(self) -> Iterator[None]:
-        """Own the cache for the length of the block. The system frees the lock of a process that is gone, however it went.
+    def lock(self) -> Iterator[Callable[[], None]]:
+        """Be the only one who builds in the cache, for the length of the block or until what it yields is called: who only reads
+        what is finished needs no lock. The system frees the lock of a process that is gone, however it went.
 
         Raises UserError if another process has it."""
         try:
@@ -63,26 +65,29 @@ class Cache:
         except OSError as error:
             raise UserError(f"no cache at {self.root}: {error.strerror}", hint="--cache DIR") from error
         owner = self.root / "owner"
-        lock = filelock.FileLock(self.root / "lock")
+        lock = filelock.FileLock(self.root / "lock", thread_local=False)
         try:
             lock.acquire(timeout=0)
         except filelock.Timeout:
             who = owner.read_text().strip() if owner.exists() else "unknown"
             raise UserError(
-                f"another run (process {who}) is using the cache {self.root}",
-                hint="wait for it to end, or give this run a cache of its own: --cache DIR",
+                f"another run (process {who}) is building in the cache {self.root}",
+                hint="wait for it to be done with that, or give this run a cache of its own: --cache DIR",
             ) from None
         try:
             owner.write_text(f"{os.getpid()}\n")
-            shutil.rmtree(self.root / "scratch", ignore_errors=True)  # of runs that were killed
-            yield
+            for path in self.directory("scratch").iterdir():
+                process = path.name.partition("-")[0]
+                if not (process.isdecimal() and psutil.pid_exists(int(process))):  # of a run that was killed
+                    shutil.rmtree(path, ignore_errors=True)
+            yield lock.release
         finally:
             lock.release()
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
         """A folder on the cache's file system, gone after the block."""
-        path = Path(tempfile.mkdtemp(dir=self.directory("scratch")))
+        path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self.directory("scratch")))
         try:
             yield path
         finally:

@@ -32,13 +32,13 @@ def run(request: Request, cache: Cache, out: Path, progress: Progress) -> RunRep
 
     Raises UserError before anything was started; later errors are part of the report."""
     read_known()  # so that a damaged file is said before anything is started
-    with cache.lock():
+    with cache.lock() as unlock:
         directory = rundir.create(out, request.series.name)
         with Journal(directory) as events:
             code, error = 0, ""
             try:
                 events.write(journal.RunStarted(journal.now(), request.series.name, request.tree, request.arguments))
-                _run_jobs(request, cache, directory, events, progress)
+                _run_jobs(request, cache, directory, events, progress, unlock)
             except KeyboardInterrupt:
                 code, error = 130, "interrupted"
             except HarnessError as failure:
@@ -50,7 +50,9 @@ def run(request: Request, cache: Cache, out: Path, progress: Progress) -> RunRep
             return _finish(directory, events, code, error)
 
 
-def _run_jobs(request: Request, cache: Cache, directory: Path, events: Journal, progress: Progress) -> None:
+def _run_jobs(
+    request: Request, cache: Cache, directory: Path, events: Journal, progress: Progress, unlock: Callable[[], None]
+) -> None:
     manifest = _manifest(request)
     rundir.write_manifest(directory, manifest)
     progress.step("tree", f"importing {request.tree}")
@@ -66,15 +68,16 @@ def _run_jobs(request: Request, cache: Cache, directory: Path, events: Journal, 
     with contextlib.closing(kernel.Jobserver(cores)) as jobserver:
         context = Context(request, cache, source, applied, directory, events, progress, jobserver)
         try:
-            scheduler.run(_tasks(context, list(_points(request, applied, tree.Store(cache)))))
+            scheduler.run(_tasks(context, list(_points(request, applied, tree.Store(cache))), unlock))
         finally:
             events.write(journal.Used(journal.now(), scheduler.usage))
 
 
-def _tasks(context: Context, points: Sequence[Point]) -> list[Task]:
+def _tasks(context: Context, points: Sequence[Point], built: Callable[[], None]) -> list[Task]:
     """The jobs of the first point. They all build from one work tree, so those of the next one follow when the last of these
-    is built; testing goes on meanwhile."""
+    is built; testing goes on meanwhile. `built` is called when there is nothing left to build."""
     if not points:
+        built()
         return []
     tasks = [Job(context, arch, points[0]).task() for arch in context.request.archs]
     unfinished = itertools.count(len(tasks) - 1, -1)
@@ -82,7 +85,7 @@ def _tasks(context: Context, points: Sequence[Point]) -> list[Task]:
     def after(work: Callable[[], Iterable[Task]]) -> Iterable[Task]:
         following = list(work())
         # Whoever finishes last brings the next point; a step of a counter is atomic.
-        return [*following, *_tasks(context, points[1:])] if next(unfinished) == 0 else following
+        return [*following, *_tasks(context, points[1:], built)] if next(unfinished) == 0 else following
 
     return [msgspec.structs.replace(task, work=functools.partial(after, task.work)) for task in tasks]
 

@@ -99,7 +99,7 @@ def test_second_run_on_the_same_cache_is_refused(tmp_path: Path) -> None:
         first.stderr.readline()
         second = harness("run", "--arch", "x86_64", "--suite", "kunit", cwd=tmp_path)
         assert second.returncode == 2
-        assert "is using the cache" in second.stderr
+        assert "is building in the cache" in second.stderr
         first.terminate()
         first.communicate()
     assert first.returncode == 130
