@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from junitparser import JUnitXml
 
 from harness.arch import load
+from harness.cache import Cache
 from harness.kernel import fragments_for
 from harness.kernel.kconfig import read_fragment
 from harness.model import Outcome
-from harness.paths import PATCHES
+from harness.paths import PATCHES, default_cache
 from harness.results import read_run
 from tests import fake
 from tests.integration.conftest import ARCHS, harness
@@ -88,25 +92,36 @@ def test_case_that_takes_the_guest_along_costs_only_itself(tmp_path: Path) -> No
     assert "in the cache" in done.stderr
 
 
-def test_second_run_on_the_same_cache_is_refused(tmp_path: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-m", "harness", "run", "--arch", "x86_64", "--suite", "kunit"],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as first:
-        assert first.stderr is not None
-        first.stderr.readline()
+def test_run_beside_one_that_builds_is_refused(tmp_path: Path) -> None:
+    with Cache(default_cache()).lock() as built:
         second = harness("run", "--arch", "x86_64", "--suite", "kunit", cwd=tmp_path)
         assert second.returncode == 2
         assert "is building in the cache" in second.stderr
-        first.terminate()
-        first.communicate()
-    assert first.returncode == 130
+        built()
+        assert harness("run", "--arch", "x86_64", "--suite", "kunit", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_run_that_is_ended_keeps_what_it_knows(number: signal.Signals, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "harness", "run", "--suite", "ftracetest", *(f"--arch={arch}" for arch in ARCHS)]
+    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+        assert run.stdout is not None
+        journal = tmp_path / "runs" / "latest" / "journal.jsonl"
+        while not journal.exists() or b"ftracetest" not in journal.read_bytes():
+            time.sleep(0.1)
+        guests = psutil.Process(run.pid).children(recursive=True)
+        start = time.monotonic()
+        run.send_signal(number)
+        said, _ = run.communicate()
+    assert run.returncode == 130, said
+    print(f"{time.monotonic() - start:.1f} s from the signal to the end")
+    assert "interrupted" in said
     report = read_run(tmp_path / "runs" / "latest")
     assert report.finished is not None
     assert report.finished.exit_code == 130
+    assert all(result.outcome.green for result in report.results)  # guests that we ended are nobody's failure
     assert (tmp_path / "runs" / "latest" / "junit.xml").exists()
+    assert not [guest for guest in guests if guest.is_running() and guest.status() != psutil.STATUS_ZOMBIE]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
