@@ -28,7 +28,7 @@ class Known(CasePattern, frozen=True):
         return (
             result.outcome in self.outcome
             and fnmatch.fnmatchcase(result.id, self.case)
-            and all(fnmatch.fnmatchcase(line, self.diagnostic) for line in result.diagnostic.splitlines())
+            and all(fnmatch.fnmatchcase(line, self.diagnostic) for line in result.diagnostic.splitlines() or [""])
         )
 
 

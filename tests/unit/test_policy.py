@@ -53,6 +53,20 @@ def test_known_crash_must_be_named() -> None:
     assert Policy("x86_64", (crash,), ()).judge(result(Outcome.FAIL)).outcome is Outcome.FAIL
 
 
+def test_known_by_its_diagnostic_and_by_nothing_else() -> None:
+    """Two splats on the console are known only if both are."""
+    known = Known("boot:console", "a bug", outcome=(Outcome.CRASH,), diagnostic="WARNING: * bug_here+*")
+    policy = Policy("riscv64", (known,), ())
+    title = "WARNING: CPU: 0 PID: 1 at a.c:1 bug_here+0x1/0x2"
+    for said, outcome in (
+        (title, Outcome.XFAIL),
+        (f"{title}\n{title}", Outcome.XFAIL),
+        (f"{title}\nOops", Outcome.CRASH),
+        ("", Outcome.CRASH),
+    ):
+        assert policy.judge(CaseResult("boot", "console", Outcome.CRASH, diagnostic=said)).outcome is outcome
+
+
 def test_bundled_list_gives_reasons() -> None:
     assert all(entry.reason for entry in read_known())
 
