@@ -105,6 +105,9 @@ def install(archs: Iterable[Arch], toolchain: str, say: Say) -> list[Finding]:
     """Install with apt what is missing, after saying so, and look again. Raises InfrastructureError where that cannot be done."""
     archs = list(archs)
     findings = examine(archs, toolchain)
+    if not all(finding.met for finding in findings):
+        packages.refresh()
+        findings = examine(archs, toolchain)  # with what apt knows now, the compiler may be another one
     for _ in range(_ROUNDS):
         planned = plan(findings)
         if not planned.commands:

@@ -104,15 +104,24 @@ def install(planned: Plan) -> None:
         return
     if not apt_is_here():
         raise InfrastructureError("only apt can install for you", hint=planned.text)
-    # A sudo that asks for a password would wait for it in the background, for ever.
-    become_root = [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
-    environment = {"DEBIAN_FRONTEND": "noninteractive"}
     if planned.suite:
         file = _SOURCES / f"{planned.suite}.list"
-        process.run([*become_root, "sh", "-c", f"echo '{planned.source}' >{file}"])
-    process.run([*become_root, "apt-get", "update"], env=environment)
+        process.run([*_become_root(), "sh", "-c", f"echo '{planned.source}' >{file}"])
+        refresh()
     for command in planned.commands:
-        process.run([*become_root, *command], env=environment)
+        process.run([*_become_root(), *command], env={"DEBIAN_FRONTEND": "noninteractive"})
+
+
+def refresh() -> None:
+    """Let apt learn what there is: a fresh machine may know of nothing. What cannot be reached is no news."""
+    if apt_is_here():
+        process.run([*_become_root(), "apt-get", "update"], check=False)
+        known.cache_clear()
+
+
+def _become_root() -> list[str]:
+    """A sudo that asks for a password would wait for it in the background, for ever."""
+    return [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
 
 
 def _alternatives(wish: Wish) -> list[str]:
@@ -134,8 +143,10 @@ def _served(offer: Offer, wish: Wish) -> bool:
 
 
 def _needed_suite(wish: Wish, offers: Sequence[Offer]) -> str:
-    """The backports suite, if nothing else serves a wish that has a minimum."""
-    if not wish.minimum or any(_served(offer, wish) for offer in offers if not offer.suite.endswith(_BACKPORTS)):
+    """The backports suite, if the release has what is wished for, but too old."""
+    if not wish.minimum or not any(offer.package in _alternatives(wish) for offer in offers):
+        return ""
+    if any(_served(offer, wish) for offer in offers if not offer.suite.endswith(_BACKPORTS)):
         return ""
     return f"{_codename()}{_BACKPORTS}"
 
