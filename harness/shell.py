@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -48,7 +47,7 @@ class Shell:
 
     def interact(self, gdb: bool, say: Progress) -> None:
         """Connect this terminal to the guest's console until one of the two ends."""
-        size = shutil.get_terminal_size()
+        size = terminal.size()
         cmdline = [*_QUIET, f"harness.shell={size.lines}x{size.columns}"]
         with tempfile.TemporaryDirectory(prefix="harness-") as folder:
             arguments: list[str] = []

@@ -24,6 +24,14 @@ def show(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
+def size() -> os.terminal_size:
+    """Of the terminal itself: COLUMNS and LINES may be those of another one."""
+    try:
+        return os.get_terminal_size(sys.stdin.fileno())
+    except OSError:
+        return os.terminal_size((80, 24))
+
+
 def converse(guest: Guest) -> None:
     """Until the guest ends, or the person ends it. Whatever happens, the terminal is left as it was."""
     stdin = sys.stdin.fileno()
