@@ -15,8 +15,8 @@ _FRAME = re.compile(
     r"@(?P<said>(?P<marker>[0-9a-f]{24})@(?:(?P<number>\d+)|end:(?P<status>\d+):(?P<count>\d+))@(?P<data>[A-Za-z0-9+/]*=*))"
     r"@(?P<sum>[0-9a-f]{32})@"
 )
-_CUT = re.compile(r"@[0-9A-Za-z@:+/=]*(?=\[ *\d+\.\d+\])")
-"""The beginning of a frame that a kernel message cut short."""
+_CUT = re.compile(r"@[0-9A-Za-z@:+/=]*(?=\[ *\d+\.\d+\])|^[0-9A-Za-z@:+/=]*@$")
+"""The beginning of a frame that a kernel message cut short, and the rest of it, on a line of its own."""
 
 
 class Frame(Struct, frozen=True):
