@@ -22,6 +22,7 @@ from harness.model import Outcome
 from harness.paths import PATCHES, default_cache
 from harness.results import read_run
 from tests import fake
+from tests.conftest import heed_ctrl_c
 from tests.integration.conftest import ARCHS, harness
 
 SUITES = ("--suite", "kunit", "--suite", "samples")
@@ -104,7 +105,9 @@ def test_run_beside_one_that_builds_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_run_that_is_ended_keeps_what_it_knows(number: signal.Signals, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "harness", "run", "--suite", "ftracetest", *(f"--arch={arch}" for arch in ARCHS)]
-    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as run:
+    with subprocess.Popen(
+        words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=heed_ctrl_c
+    ) as run:
         assert run.stdout is not None
         journal = tmp_path / "runs" / "latest" / "journal.jsonl"
         while not journal.exists() or b"ftracetest" not in journal.read_bytes():

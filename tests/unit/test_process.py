@@ -12,6 +12,7 @@ import pytest
 
 from harness import process
 from harness.errors import CommandFailed, InfrastructureError
+from tests.conftest import heed_ctrl_c
 
 
 def test_run_gives_output_and_status() -> None:
@@ -42,7 +43,7 @@ def test_timeout_ends_the_whole_group() -> None:
 def test_children_die_with_their_parent(number: signal.Signals) -> None:
     seconds = f"6{number.value}.5"
     program = f"from harness import process; process.run(['sh', '-c', 'sleep {seconds} & sleep {seconds}'])"
-    parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL, preexec_fn=heed_ctrl_c)
     _wait_until(lambda: _running(f"sleep {seconds}") == 2)
     os.kill(parent.pid, number)
     parent.wait()

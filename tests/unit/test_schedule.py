@@ -17,6 +17,7 @@ from harness import process
 from harness.kernel import Jobserver
 from harness.model import Usage
 from harness.schedule import Kind, Scheduler, Task
+from tests.conftest import heed_ctrl_c
 
 
 class Log:
@@ -132,7 +133,8 @@ except KeyboardInterrupt:
 
 
 def test_ctrl_c_ends_everything_even_what_does_not_listen(tmp_path: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", CTRL_C], stdout=subprocess.PIPE, text=True, cwd=tmp_path) as run:
+    words = [sys.executable, "-c", CTRL_C]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=tmp_path, preexec_fn=heed_ctrl_c) as run:
         assert run.stdout
         assert [run.stdout.readline() for _ in range(2)] == ["started\n"] * 2
         children = psutil.Process(run.pid).children(recursive=True)
