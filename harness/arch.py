@@ -53,6 +53,8 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     cmdline: str = ""
     tcg: str = "thread=single"
     """Options of the software accelerator."""
+    misboot: str = ""
+    """What the kernel says when the emulated machine, and not the kernel, went wrong: the guest is started again."""
     qemu: str = ""
     """The oldest that boots it."""
 

@@ -67,6 +67,7 @@ class Guest:
         """Offset of console.log at which the agent was reached."""
         self._machine = machine
         self._sysrq = arch.guest.sysrq
+        self._misboot = arch.guest.misboot
         self._channel: Channel = Line(machine.channel.fileno()) if machine.channel else Frames(console)
 
     def wait_for_agent(self) -> None:
@@ -82,6 +83,11 @@ class Guest:
         self.boot_seconds = time.monotonic() - start
         self.run("true", "boot-end", 10)
         self.booted_at = self.console.offset
+
+    def misbooted(self, begin: int) -> bool:
+        """Whether the machine went wrong since `begin`, an offset of console.log, and the kernel says so."""
+        said = self.console.read(begin, self.booted_at) if self._misboot else ()
+        return any(self._misboot in line for line in said)
 
     def run(self, script: str, label: str, seconds: float) -> CommandResult:
         """Run a shell script; `seconds` is its deadline before the accelerator's patience. Its stderr is folded in.

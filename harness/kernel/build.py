@@ -88,7 +88,7 @@ def build(
             shutil.copy2(output / ".config", directory / ".config")
     try:
         compiled = _Compilation(log, progress, jobserver)
-        make: list[str | Path] = ["nice", "-n", "10", "make", "-C", source, f"O={output}", *toolchain.variables, "LOCALVERSION="]
+        make: list[str | Path] = ["nice", "-n", "19", "make", "-C", source, f"O={output}", *toolchain.variables, "LOCALVERSION="]
         with cache.scratch() as scratch:
             # What was not compiled before is not preprocessed twice: the compiler's own list of headers tells what it depends on.
             # That saves a cold build a third of its time.

@@ -29,6 +29,10 @@ _WORTH_A_BOOT = 4
 """Another guest helps only if there is work for so many times its boot."""
 
 
+_MISBOOTS = 3
+"""How often a guest is started again because its machine went wrong; then it has to do."""
+
+
 class _Planned(Struct, frozen=True):
     suite: Suite
     case: Case
@@ -103,7 +107,7 @@ class Session:
         return last
 
     def _serve(self, number: int) -> None:
-        judged, boots = number > 1, 0
+        judged, boots, misboots = number > 1, 0, 0
         who = f" of guest {number}" if number > 1 else ""
         while self._queue or not judged:
             boots += 1
@@ -115,6 +119,10 @@ class Session:
                     outcome, title, evidence = _what_killed(gone, guest)
                     self._emit(CaseResult("boot", f"agent{who}", outcome, diagnostic=title, log=evidence))
                     break
+                if misboots < _MISBOOTS and guest.misbooted(begin):
+                    misboots += 1
+                    boots -= 1
+                    continue
                 splats = guest.console.take_splats()
                 if splats:
                     self._emit(_console(splats, f"console{who}" if boots == 1 else f"console of boot {boots}{who}"))

@@ -44,13 +44,17 @@ class Quiet:
     boot_seconds = 0.0
     booted_at = offset = 0
 
-    def __init__(self, alive: bool) -> None:
+    def __init__(self, alive: bool, misboots: list[bool]) -> None:
         self.console = self
         self._alive = alive
+        self._misboots = misboots
 
     def wait_for_agent(self) -> None:
         if not self._alive:
             raise GuestLost("it never booted", "")
+
+    def misbooted(self, begin: int) -> bool:
+        return self._misboots.pop() if self._misboots else False
 
     def run(self, script: str, label: str, seconds: float) -> None:
         pass
@@ -71,6 +75,7 @@ class Bench:
         self.booted: list[str] = []
         self._dead = dead
         self._broken = broken
+        self.misboots: list[bool] = []
         suites = [(Numbers(), Selection("numbers"))]
         boot, durations = Boot(Path("image"), Path("initramfs")), Durations(Cache(directory), "none")
         self.session = Session(suites, cast(Target, None), boot, (), self.start, durations, self.reported.append)
@@ -80,7 +85,7 @@ class Bench:
         self.booted.append(name)
         if name in self._broken:
             raise InfrastructureError("no QEMU")
-        yield cast(Guest, Quiet(alive=name not in self._dead))
+        yield cast(Guest, Quiet(name not in self._dead, self.misboots))
 
     def run(self, guests: int) -> list[bool]:
         numbers = [self.session.join() for _ in range(guests)]
@@ -144,3 +149,15 @@ def test_another_guest_only_where_it_is_worth_its_boot(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     assert bench.session.join() == 1
     assert bench.session.join() is None
+
+
+def test_machine_that_goes_wrong_is_started_again_but_not_for_ever(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.misboots = [True, True]
+    bench.run(1)
+    assert bench.booted == ["console"] * 4  # two wrong, one right, one more after case 7
+    assert bench.outcomes() == {Outcome.PASS: CASES - 1, Outcome.LOST: 1}
+    bench = Bench(tmp_path)
+    bench.misboots = [True] * 100
+    bench.run(1)
+    assert bench.outcomes() == {Outcome.PASS: CASES - 1, Outcome.LOST: 1}
