@@ -9,18 +9,31 @@ nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 
 
+# After Ctrl-C, what is known is still to be reported.
+_PATIENCE = 15.0
+
+
 @nox.session
 def run(session: nox.Session) -> None:
     """Set up the machine, then apply, build, boot and test: harness run --install."""
     session.install("--editable", ".")
-    session.run("harness", "run", "--install", *session.posargs)
+    session.run("harness", "run", "--install", *session.posargs, interrupt_timeout=_PATIENCE, terminate_timeout=_PATIENCE)
 
 
 @nox.session
 def nightly(session: nox.Session) -> None:
     """Every architecture, before and after the series, every suite."""
     session.install("--editable", ".")
-    session.run("harness", "run", "--install", "--points", "base,last", *session.posargs)
+    session.run(
+        "harness",
+        "run",
+        "--install",
+        "--points",
+        "base,last",
+        *session.posargs,
+        interrupt_timeout=_PATIENCE,
+        terminate_timeout=_PATIENCE,
+    )
 
 
 @nox.session

@@ -150,6 +150,7 @@ class Job:
         )
         if not cached:
             self._durations.note("build", built.seconds)
+            self._durations.save()
         made = "in the cache" if cached else f"{built.objects} objects in {built.seconds:.0f} s"
         ccache = f", ccache hit {built.ccache}" if built.ccache and not cached else ""
         warnings = f", {len(built.warnings)} warnings" if built.warnings else ""

@@ -83,19 +83,19 @@ def plan(wishes: Iterable[Wish]) -> Plan:
     if not apt_is_here():
         return Plan((("dnf", "install", *sorted({wish.fedora for wish in wishes})),))
     offers = _offers({name for wish in wishes for name in _alternatives(wish)})
-    suites = {wish.family: suite for wish in wishes if (suite := _needed_suite(wish, offers))}
+    suites = {_family(wish): suite for wish in wishes if (suite := _needed_suite(wish, offers))}
     by_suite: dict[str, set[str]] = {}
     for wish in wishes:
-        suite = suites.get(wish.family, "")
+        suite = suites.get(_family(wish), "")
         by_suite.setdefault(suite, set()).add(_name(wish, suite, offers))
     install = ("apt-get", "install", "--yes", "--no-install-recommends")
     # The release's own packages first: another suite would bring newer libraries, and then their headers do not fit.
     commands = tuple(
         (*install, *(("--target-release", suite) if suite else ()), *sorted(names)) for suite, names in sorted(by_suite.items())
     )
-    archive, suites_here = _archive()
-    added = next((suite for suite in suites.values() if suite not in suites_here), "")
-    return Plan(commands, added, f"deb {archive} {added} main" if added else "")
+    here = {suite for _, suite in debian_archives()} if suites else set()
+    added = next((suite for suite in suites.values() if suite not in here), "")
+    return Plan(commands, added, f"deb {main_archive()} {added} main" if added else "")
 
 
 def install(planned: Plan) -> None:
@@ -124,8 +124,17 @@ def _become_root() -> list[str]:
     return [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
 
 
+def _family(wish: Wish) -> str:
+    return wish.family or wish.debian
+
+
+def alternatives(names: str) -> list[str]:
+    """`a | b`, as a list."""
+    return [name.strip() for name in names.split("|")]
+
+
 def _alternatives(wish: Wish) -> list[str]:
-    return [name.strip() for name in wish.debian.split("|")]
+    return alternatives(wish.debian)
 
 
 def _offers(names: Iterable[str]) -> list[Offer]:
@@ -173,10 +182,6 @@ def main_archive() -> str:
     """Address of the archive that holds the machine's own release."""
     found = debian_archives()
     return next((archive for archive, suite in found if suite == _codename()), found[0][0])
-
-
-def _archive() -> tuple[str, set[str]]:
-    return main_archive(), {suite for _, suite in debian_archives()}
 
 
 def _codename() -> str:

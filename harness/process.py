@@ -44,6 +44,11 @@ def stop() -> None:
     _deadline.start()
 
 
+def kill() -> None:
+    """As `stop`, at once."""
+    _guard.signal_all(signal.SIGKILL)
+
+
 def resume() -> None:
     """After `stop`, once all threads that it concerned are gone."""
     if _deadline:
@@ -95,6 +100,7 @@ def start(
     if program is None:
         raise InfrastructureError(f"{argv[0]}: no such program", hint="`harness doctor` tells what installs it")
     log.info("$ %s", command_line(argv, cwd, env))
+    _guard.start()
     child = subprocess.Popen(
         [program, *argv[1:]],
         cwd=cwd,
@@ -178,12 +184,24 @@ for group in groups:
 
 
 class _Guard:
-    """Started with the first child, in a session of its own so that no terminal signal reaches it."""
+    """Started before the first child, in a session of its own so that no terminal signal reaches it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._groups: set[int] = set()
+
+    def start(self) -> None:
+        """Before the first child: whatever ends us then, it is watched within microseconds."""
+        with self._lock:
+            if self._process is None:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", _GUARD_PROGRAM],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    start_new_session=True,
+                    text=True,
+                )
 
     def watch(self, group: int) -> None:
         with self._lock:
@@ -202,15 +220,7 @@ class _Guard:
                     os.killpg(group, number)
 
     def _tell(self, message: str) -> None:
-        if self._process is None:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _GUARD_PROGRAM],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-                text=True,
-            )
-        assert self._process.stdin is not None
+        assert self._process and self._process.stdin
         self._process.stdin.write(message)
         self._process.stdin.flush()
 

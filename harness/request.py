@@ -95,13 +95,15 @@ def parse_suites(specs: Sequence[str], commands: Sequence[str] = ()) -> tuple[Se
         globs["boot"] = list(WITHOUT_SELFTESTS)
     for spec in specs:
         name, _, glob = spec.partition(":")
-        if name not in (*known, "none"):
+        if name not in (*known, "none") or spec.startswith("none:"):
             raise UserError(
                 f"unknown suite '{name}'",
                 hint=f"one of {', '.join(known)}; NAME:GLOB for some of its cases; none for just a boot",
             )
         if name != "none":
             globs.setdefault(name, []).extend([glob] if glob else [])
+    if len(set(commands)) < len(commands):
+        raise UserError("the same command twice", hint="a case needs a name of its own: add a comment to it, 'true # again'")
     whole = {name for name in globs if name in specs}
     wanted = set(globs) or set(known)
     if commands:

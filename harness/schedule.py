@@ -55,20 +55,18 @@ class Scheduler:
         waiting = list(tasks)
         running: dict[Future[Iterable[Task]], Task] = {}
         self._start = (time.monotonic(), _cpu_seconds())
+        pool = ThreadPoolExecutor(max_workers=2 * self._cores)
         try:
-            with ThreadPoolExecutor(max_workers=2 * self._cores) as pool:
-                try:
-                    while waiting or running:
-                        while task := self._next(waiting, running.values()):
-                            running[pool.submit(task.work)] = task
-                        for future in wait(running, return_when=FIRST_COMPLETED).done:
-                            del running[future]
-                            waiting += future.result()
-                except BaseException:
-                    process.stop()
-                    raise
-        finally:
-            process.resume()
+            while waiting or running:
+                while task := self._next(waiting, running.values()):
+                    running[pool.submit(task.work)] = task
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    del running[future]
+                    waiting += future.result()
+        except BaseException:
+            _wind_down(pool)
+            raise
+        pool.shutdown()
 
     @property
     def usage(self) -> Usage:
@@ -82,7 +80,7 @@ class Scheduler:
             if self._fits(task, running):
                 waiting.remove(task)
                 return task
-        if len(running) >= self._cores:
+        if waiting or len(running) >= self._cores:
             return None
         # A helper is like the task that it helps, and must be run once it was asked for.
         return next((helper for task in running if self._fits(task, running) and (helper := task.helper())), None)
@@ -92,6 +90,18 @@ class Scheduler:
         alike = sum(other.kind is task.kind for other in running)
         memory = sum(other.memory for other in running)
         return not running or (alike < self._cores and memory + task.memory <= self._memory)
+
+
+def _wind_down(pool: ThreadPoolExecutor) -> None:
+    """End all children and wait for the threads. Who presses Ctrl-C once more wants it sooner, not half done."""
+    while True:
+        try:
+            process.stop()
+            pool.shutdown()
+            process.resume()
+            return
+        except KeyboardInterrupt:
+            process.kill()
 
 
 def _cpu_seconds() -> float:

@@ -62,6 +62,8 @@ class Shell:
             boot = Boot(self._boot.image, self._boot.initramfs, tuple(cmdline), tuple(arguments))
             with guest.started(self._arch, self._accelerator, self._directory, boot, tee=terminal.show) as found:
                 terminal.converse(found)
+                if found.console.closed.is_set() and not found.console.spoke:
+                    raise InfrastructureError("QEMU ended before the guest said anything", hint=f"see {self._directory}/qemu.log")
 
 
 def check(request: Request) -> None:

@@ -18,9 +18,7 @@ from harness.guest.console import Console
 
 _CHUNK = 1 << 16
 _QUIET_SECONDS = 2.0
-"""After this long without a frame, one that was cut up is asked for again, if the console has it that the command is over."""
-_SILENT_SECONDS = 60.0
-"""And if it has not: what says so may have been cut up itself."""
+"""After this long without a frame, those of a command that is over are asked for again."""
 
 
 class Question(Struct, frozen=True):
@@ -120,7 +118,7 @@ class Frames:
             if len(self._parts) == count:
                 return Answer(status, b"".join(self._parts[number] for number in range(count)))
         over = self._end or self._console.saw(f"harness: {self._question.left} end")
-        if time.monotonic() - self._last > (_QUIET_SECONDS if over else _SILENT_SECONDS):
+        if over and time.monotonic() - self._last > _QUIET_SECONDS:
             self._last = time.monotonic()
             self._console.send(f"again {self._question.marker}\n".encode())
         self._gone()

@@ -84,10 +84,10 @@ class Guest:
         self.run("true", "boot-end", 10)
         self.booted_at = self.console.offset
 
-    def misbooted(self, begin: int) -> bool:
-        """Whether the machine went wrong since `begin`, an offset of console.log, and the kernel says so."""
+    def misbooted(self, begin: int) -> str:
+        """What the kernel said since `begin`, an offset of console.log, if the machine went wrong; else nothing."""
         said = self.console.read(begin, self.booted_at) if self._misboot else ()
-        return any(self._misboot in line for line in said)
+        return next((line for line in said if self._misboot in line), "")
 
     def run(self, script: str, label: str, seconds: float) -> CommandResult:
         """Run a shell script; `seconds` is its deadline before the accelerator's patience. Its stderr is folded in.
@@ -149,8 +149,9 @@ def started(
     tee: Callable[[bytes], None] = lambda data: None,
 ) -> Iterator[Guest]:
     """A guest for the length of the block, still booting. Its console goes to `directory`/<name>.log, appended, and to `tee`."""
-    (directory / "qemu.cmd").write_text(qemu.by_hand(arch, accelerator, boot) + "\n")
-    with qemu.start(arch, accelerator, boot, directory / "qemu.log") as machine:
+    stem = name.replace("console", "qemu")
+    (directory / f"{stem}.cmd").write_text(qemu.by_hand(arch, accelerator, boot) + "\n")
+    with qemu.start(arch, accelerator, boot, directory / f"{stem}.log") as machine:
         console = Console(machine.console, directory / f"{name}.log", tee)
         try:
             yield Guest(machine, console, accelerator, arch)

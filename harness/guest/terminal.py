@@ -39,6 +39,8 @@ def converse(guest: Guest) -> None:
         keys = Keys()
         listening = [stdin]
         while not guest.console.closed.wait(0 if listening else _POLL_SECONDS):
+            if guest.console.saw("harness: shell"):
+                return
             if not select.select(listening, [], [], _POLL_SECONDS)[0]:
                 continue
             typed = os.read(stdin, 4096)

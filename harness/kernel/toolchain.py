@@ -76,7 +76,7 @@ def _has_gcc(arch: Arch) -> bool:
     """Installed, or there to be installed. Where the distribution cannot be asked, it is taken to have one."""
     if process.which(f"{arch.cross_compile}gcc"):
         return True
-    return not packages.apt_is_here() or bool(packages.known(re.escape(arch.debian.gcc)))
+    return not packages.apt_is_here() or bool(packages.known("|".join(map(re.escape, packages.alternatives(arch.debian.gcc)))))
 
 
 def _newest_llvm(oldest: int) -> int:

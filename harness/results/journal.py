@@ -146,7 +146,11 @@ class RunReport:
             case StageFinished():
                 self._job(event.arch, event.point).stages.append(event)
             case CaseFinished():
-                self._job(event.arch, event.point).cases[event.result.id] = event
+                cases = self._job(event.arch, event.point).cases
+                earlier = cases.get(event.result.id)
+                # What was red once stays red, whatever was reported under the same name later.
+                if earlier is None or earlier.result.outcome.green:
+                    cases[event.result.id] = event
 
     def _job(self, arch: str, point: str) -> JobReport:
         return self.jobs.setdefault((arch, point), JobReport(arch, point))

@@ -16,7 +16,7 @@ from harness.results.journal import JobReport, RunReport
 STAGES = ("apply", "config", "build", "initramfs", "accelerator", "guest")
 """What is reported like a suite, but cannot be asked for."""
 
-_NARROWED = ("--arch", "--points", "--suite", "--out")
+_NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out")
 
 _COLOURS = {True: "green", False: "red"}
 
@@ -34,6 +34,8 @@ def reproduce(report: RunReport, job: JobReport, result: CaseResult) -> str:
     command += ["--arch", job.arch, "--points", job.point]
     if result.suite == "boot":
         command += ["--suite", "boot"]
+    elif result.suite == "command":
+        command += ["--cmd", result.name]
     elif result.suite not in STAGES:
         command += ["--suite", f"{result.suite}:{glob.escape(result.name)}"]
     return shlex.join(["harness", *command])

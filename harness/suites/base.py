@@ -54,6 +54,8 @@ class Suite:
     """Judged from the boot log, or case by case in the guest, or both."""
 
     name: str
+    in_order: bool = False
+    """Its cases build upon each other: one guest runs them all, as they were planned."""
     quiet: str = ""
     """Kernel parameter that keeps this suite's boot-time part from running when nobody wants it."""
 

@@ -11,6 +11,7 @@ _SECONDS = 600.0
 
 class CommandSuite(Suite):
     name = "command"
+    in_order = True
 
     def plan(self, target: Target) -> list[Case]:
         return [Case((command,), _SECONDS) for command in target.commands]

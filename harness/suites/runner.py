@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -70,12 +71,15 @@ class Session:
         self._lock = threading.Lock()
         self._joined = 0
         self._running = 0
-        self._queue = deque(
+        planned = [
             _Planned(suite, case, wanted)
             for suite, selection in suites
             for case in suite.plan(target)
             if (wanted := tuple(name for name in case.names if selection.wants(name)))
-        )
+        ]
+        self._queue = deque(one for one in planned if not one.suite.in_order)
+        self._in_order = deque(one for one in planned if one.suite.in_order)
+        """For the first guest alone."""
 
     @property
     def seconds(self) -> float:
@@ -101,7 +105,7 @@ class Session:
             with self._lock:
                 self._running -= 1
                 last = not self._running
-            while last and (planned := self._take()):
+            while last and (planned := self._take(1)):
                 for name in planned.names:
                     self._emit(CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic="no guest was there to run it"))
         return last
@@ -109,7 +113,7 @@ class Session:
     def _serve(self, number: int) -> None:
         judged, boots, misboots = number > 1, 0, 0
         who = f" of guest {number}" if number > 1 else ""
-        while self._queue or not judged:
+        while self._queue or not judged or (number == 1 and self._in_order):
             boots += 1
             with self._start(self._quiet if judged else self._boot, f"console-{number}" if number > 1 else "console") as guest:
                 begin = guest.console.offset
@@ -119,11 +123,15 @@ class Session:
                     outcome, title, evidence = _what_killed(gone, guest)
                     self._emit(CaseResult("boot", f"agent{who}", outcome, diagnostic=title, log=evidence))
                     break
-                if misboots < _MISBOOTS and guest.misbooted(begin):
+                splats = guest.console.take_splats()
+                if misboots < _MISBOOTS and (why := guest.misbooted(begin)):
                     misboots += 1
                     boots -= 1
+                    titles = "\n".join([why, *_titles(splats)])
+                    self._emit(
+                        CaseResult("boot", f"misboot {misboots}{who}", Outcome.SKIP, diagnostic=f"started again: {titles}")
+                    )
                     continue
-                splats = guest.console.take_splats()
                 if splats:
                     self._emit(_console(splats, f"console{who}" if boots == 1 else f"console of boot {boots}{who}"))
                 if judged:
@@ -131,7 +139,7 @@ class Session:
                 else:
                     self._judge(guest, begin, clean=not splats)
                     judged = True
-                self._take_cases(guest, who)
+                self._take_cases(guest, number, who)
 
     def _judge(self, guest: Guest, begin: int, clean: bool) -> None:
         lines = list(guest.console.read(begin, guest.booted_at))
@@ -141,9 +149,9 @@ class Session:
                 if selection.wants(result.name) and (clean or result.id != "boot:console"):
                     self._emit(result)
 
-    def _take_cases(self, guest: Guest, who: str) -> None:
+    def _take_cases(self, guest: Guest, number: int, who: str) -> None:
         """Until none is left or the guest is gone."""
-        while planned := self._take():
+        while planned := self._take(number):
             try:
                 results = planned.suite.run(planned.case, guest, self._target)
             except GuestGone as gone:
@@ -162,11 +170,12 @@ class Session:
         if splats := guest.console.take_splats():
             self._emit(_console(splats, f"console after the last case{who}"))
 
-    def _take(self) -> _Planned | None:
-        try:
+    def _take(self, number: int) -> _Planned | None:
+        with contextlib.suppress(IndexError):
             return self._queue.popleft()
-        except IndexError:
-            return None
+        with contextlib.suppress(IndexError):
+            return self._in_order.popleft() if number == 1 else None
+        return None
 
 
 def _complete(planned: _Planned, results: Sequence[CaseResult], splats: Sequence[Splat]) -> Iterator[CaseResult]:
@@ -180,7 +189,7 @@ def _complete(planned: _Planned, results: Sequence[CaseResult], splats: Sequence
             result = CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic=why, log=said.log if said else "")
         if splats:
             evidence = "\n".join(splat.text for splat in splats)
-            said_so = f"{splats[0].title} (the test itself: {result.outcome})"
+            said_so = "\n".join([*_titles(splats), f"the test itself: {result.outcome}"])
             result = msgspec.structs.replace(
                 result, outcome=Outcome.CRASH, diagnostic=said_so, log=f"{evidence}\n{result.log}".strip()
             )
@@ -191,10 +200,14 @@ def _what_killed(gone: GuestGone, guest: Guest) -> tuple[Outcome, str, str]:
     splats = guest.console.take_splats()
     tail = gone.console or guest.console.tail()
     if splats:
-        return Outcome.CRASH, splats[0].title, "\n".join(splat.text for splat in splats)
+        return Outcome.CRASH, "\n".join(_titles(splats)), "\n".join(splat.text for splat in splats)
     return (Outcome.TIMEOUT if isinstance(gone, GuestTimeout) else Outcome.LOST), gone.message, tail
 
 
 def _console(splats: Sequence[Splat], name: str) -> CaseResult:
-    titles = "\n".join(splat.title for splat in splats)
-    return CaseResult("boot", name, Outcome.CRASH, diagnostic=titles, log="\n".join(splat.text for splat in splats))
+    text = "\n".join(splat.text for splat in splats)
+    return CaseResult("boot", name, Outcome.CRASH, diagnostic="\n".join(_titles(splats)), log=text)
+
+
+def _titles(splats: Sequence[Splat]) -> list[str]:
+    return [splat.title for splat in splats]

@@ -135,3 +135,11 @@ def test_run_that_was_cut_short_is_red_for_readers_of_junit(tmp_path: Path, fini
     found.finished = finished
     tree = ElementTree.fromstring(junit.render(found))
     assert [case.get("name") for case in tree.iter("testcase") if case.find("error") is not None] == ["run"]
+
+
+def test_red_stays_red_under_the_same_name(tmp_path: Path) -> None:
+    with Journal(tmp_path) as events:
+        events.write(journal.JobStarted(0, "x86_64", "last"))
+        for outcome in (Outcome.PASS, Outcome.FAIL, Outcome.PASS):
+            events.write(journal.CaseFinished(0, "x86_64", "last", CaseResult("command", "true", outcome)))
+    assert read_run(tmp_path).count() == {Outcome.FAIL: 1}

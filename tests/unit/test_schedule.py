@@ -179,3 +179,14 @@ def test_jobs_of_a_make_that_was_killed_come_back() -> None:
     with jobserver.slot(), jobserver.slot():
         pass
     jobserver.close()
+
+
+def test_second_ctrl_c_does_not_leave_threads_behind(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", CTRL_C]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=tmp_path, preexec_fn=heed_ctrl_c) as run:
+        assert run.stdout
+        assert [run.stdout.readline() for _ in range(2)] == ["started\n"] * 2
+        for _ in range(5):
+            os.kill(run.pid, signal.SIGINT)
+            time.sleep(0.05)
+        assert run.stdout.read() == "interrupted\n"  # and nothing was started after that

@@ -44,7 +44,7 @@ class Quiet:
     boot_seconds = 0.0
     booted_at = offset = 0
 
-    def __init__(self, alive: bool, misboots: list[bool]) -> None:
+    def __init__(self, alive: bool, misboots: list[str]) -> None:
         self.console = self
         self._alive = alive
         self._misboots = misboots
@@ -53,8 +53,8 @@ class Quiet:
         if not self._alive:
             raise GuestLost("it never booted", "")
 
-    def misbooted(self, begin: int) -> bool:
-        return self._misboots.pop() if self._misboots else False
+    def misbooted(self, begin: int) -> str:
+        return self._misboots.pop() if self._misboots else ""
 
     def run(self, script: str, label: str, seconds: float) -> None:
         pass
@@ -75,7 +75,7 @@ class Bench:
         self.booted: list[str] = []
         self._dead = dead
         self._broken = broken
-        self.misboots: list[bool] = []
+        self.misboots: list[str] = []
         suites = [(Numbers(), Selection("numbers"))]
         boot, durations = Boot(Path("image"), Path("initramfs")), Durations(Cache(directory), "none")
         self.session = Session(suites, cast(Target, None), boot, (), self.start, durations, self.reported.append)
@@ -153,11 +153,11 @@ def test_another_guest_only_where_it_is_worth_its_boot(tmp_path: Path) -> None:
 
 def test_machine_that_goes_wrong_is_started_again_but_not_for_ever(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    bench.misboots = [True, True]
+    bench.misboots = ["wrong", "wrong"]
     bench.run(1)
     assert bench.booted == ["console"] * 4  # two wrong, one right, one more after case 7
     assert bench.outcomes() == {Outcome.PASS: CASES - 1, Outcome.LOST: 1}
     bench = Bench(tmp_path)
-    bench.misboots = [True] * 100
+    bench.misboots = ["wrong"] * 100
     bench.run(1)
     assert bench.outcomes() == {Outcome.PASS: CASES - 1, Outcome.LOST: 1}
