@@ -189,6 +189,8 @@ def shell_command(gdb: bool, command: str | None, cache: Path, out: Path, instal
     """
     wanted = request.parse(arguments=_arguments(), **job)
     shell.check(wanted)
+    if command is not None:
+        request.check_command(command)
     report, code = _perform(wanted, cache, out, install)
     if code:
         text.summary(report, _out)

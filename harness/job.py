@@ -159,9 +159,8 @@ class Job:
 
     def _guest_tasks(self, built: Kernel, initramfs: Path) -> list[Task]:
         selected = [(suites.ALL[selection.suite], selection) for selection in self._request.selections]
-        noisy = {suite.name for suite, selection in selected if suite.noisy(selection)}
-        noise = {suite.name: suite.quiet for suite in suites.ALL.values() if suite.quiet}
-        boot = Boot(built.image, initramfs, tuple(word for name, word in noise.items() if name not in noisy))
+        judged = {suite.quiet for suite, selection in selected if suite.noisy(selection)}
+        boot = Boot(built.image, initramfs, tuple(word for word in suites.QUIET if word not in judged))
         config = kconfig.read_config(built.config)
         target = Target(self._arch.name, built, config, self._point.commit, Store(self._cache), self._request.commands)
         accelerator = self._stage(
@@ -169,7 +168,7 @@ class Job:
         )
         self._properties(qemu=qemu.version(self._arch), accelerator=accelerator.value)
         start = functools.partial(guest.started, self._arch, accelerator, self._directory)
-        session = suites.Session(selected, target, boot, tuple(noise.values()), start, self._durations, self._emit)
+        session = suites.Session(selected, target, boot, suites.QUIET, start, self._durations, self._emit)
         task = self._guest_task(session)
         return [task] if task else []
 

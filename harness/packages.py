@@ -46,7 +46,7 @@ class Plan(Struct, frozen=True):
     @property
     def text(self) -> str:
         """What a user types."""
-        become_root = [] if os.geteuid() == 0 else ["sudo"]
+        become_root = _become_root("sudo")
         lines = [process.command_line([*become_root, *command]) for command in self.commands]
         if self.suite:
             file = _SOURCES / f"{self.suite}.list"
@@ -119,9 +119,9 @@ def refresh() -> None:
         known.cache_clear()
 
 
-def _become_root() -> list[str]:
-    """A sudo that asks for a password would wait for it in the background, for ever."""
-    return [] if os.geteuid() == 0 else ["sudo", "--non-interactive"]
+def _become_root(*sudo: str) -> list[str]:
+    """Ours must not ask for a password: it would wait for it in the background, for ever."""
+    return [] if os.geteuid() == 0 else [*(sudo or ("sudo", "--non-interactive"))]
 
 
 def _family(wish: Wish) -> str:

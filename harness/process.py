@@ -40,8 +40,9 @@ def stop() -> None:
     global _deadline
     _stopped.set()
     _guard.signal_all(signal.SIGTERM)
-    _deadline = threading.Timer(TERMINATE_SECONDS, _guard.signal_all, [signal.SIGKILL])
-    _deadline.start()
+    if _deadline is None:
+        _deadline = threading.Timer(TERMINATE_SECONDS, kill)
+        _deadline.start()
 
 
 def kill() -> None:
@@ -51,8 +52,10 @@ def kill() -> None:
 
 def resume() -> None:
     """After `stop`, once all threads that it concerned are gone."""
+    global _deadline
     if _deadline:
         _deadline.cancel()
+        _deadline = None
     _stopped.clear()
 
 

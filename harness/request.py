@@ -102,6 +102,8 @@ def parse_suites(specs: Sequence[str], commands: Sequence[str] = ()) -> tuple[Se
             )
         if name != "none":
             globs.setdefault(name, []).extend([glob] if glob else [])
+    for command in commands:
+        check_command(command)
     if len(set(commands)) < len(commands):
         raise UserError("the same command twice", hint="a case needs a name of its own: add a comment to it, 'true # again'")
     whole = {name for name in globs if name in specs}
@@ -109,3 +111,9 @@ def parse_suites(specs: Sequence[str], commands: Sequence[str] = ()) -> tuple[Se
     if commands:
         wanted.add("command")
     return tuple(Selection(name, () if name in whole else tuple(globs.get(name, ()))) for name in suites.ALL if name in wanted)
+
+
+def check_command(command: str) -> None:
+    """Raises UserError for one that does nothing, and so would always end well."""
+    if not command.strip():
+        raise UserError("an empty command", hint="--cmd COMMAND takes what the guest's shell is to run")

@@ -14,9 +14,9 @@ from harness.model import Kernel
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import RunReport
+from harness.suites import QUIET
 
 _COMMAND_SECONDS = 3600.0
-_QUIET = ("ftrace=nop", "kunit.enable=0")
 
 
 class Shell:
@@ -30,7 +30,7 @@ class Shell:
         self._vmlinux = built.vmlinux
         compiler = kernel.detect(self._arch, request.toolchain).compiler
         initramfs, _ = guest.build_initramfs(built, job.properties["commit"], self._arch, compiler, cache)
-        self._boot = Boot(built.image, initramfs.path, _QUIET)
+        self._boot = Boot(built.image, initramfs.path, QUIET)
         self._accelerator = accelerator_for(self._arch, self._boot, cache, request.accel)
         self._directory = report.directory / job.arch / job.point
 
@@ -48,7 +48,7 @@ class Shell:
     def interact(self, gdb: bool, say: Progress) -> None:
         """Connect this terminal to the guest's console until one of the two ends."""
         size = terminal.size()
-        cmdline = [*_QUIET, f"harness.shell={size.lines}x{size.columns}"]
+        cmdline = [*QUIET, f"harness.shell={size.lines}x{size.columns}"]
         with tempfile.TemporaryDirectory(prefix="harness-") as folder:
             arguments: list[str] = []
             say.say(terminal.HELP)

@@ -24,6 +24,7 @@ from harness.guest.console import Console
 from harness.guest.guest import started
 from harness.model import Kernel, Point
 from harness.results import read_run
+from harness.suites import QUIET
 
 ARCH = "x86_64"
 LOG_BYTES = 100_000_000
@@ -60,7 +61,7 @@ def latest_kernel(out: Path, cache: Cache) -> tuple[Kernel, str]:
     return found, job.properties["commit"]
 
 
-def boot_seconds(built: Kernel, commit: str, cache: Cache, cmdline: tuple[str, ...] = ("ftrace=nop", "kunit.enable=0")) -> float:
+def boot_seconds(built: Kernel, commit: str, cache: Cache, cmdline: tuple[str, ...] = QUIET) -> float:
     target = arch.load(ARCH)
     initramfs, _ = build_initramfs(built, commit, target, kernel.detect(target).compiler, cache)
     with (

@@ -14,4 +14,7 @@ _SUITES = (BootSuite(), KunitSuite(), SamplesSuite(), FtracetestSuite(), Command
 ALL: dict[str, Suite] = {suite.name: suite for suite in _SUITES}
 """In the order of running: the quick and telling ones first."""
 
-__all__ = ["ALL", "Selection", "Session", "Suite", "Target"]
+QUIET = tuple(suite.quiet for suite in _SUITES if suite.quiet)
+"""Kernel parameters for a boot that is not judged itself."""
+
+__all__ = ["ALL", "QUIET", "Selection", "Session", "Suite", "Target"]

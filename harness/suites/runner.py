@@ -127,10 +127,9 @@ class Session:
                 if misboots < _MISBOOTS and (why := guest.misbooted(begin)):
                     misboots += 1
                     boots -= 1
-                    titles = "\n".join([why, *_titles(splats)])
-                    self._emit(
-                        CaseResult("boot", f"misboot {misboots}{who}", Outcome.SKIP, diagnostic=f"started again: {titles}")
-                    )
+                    titles, text = _told(splats)
+                    said = f"started again: {why}\n{titles}".strip()
+                    self._emit(CaseResult("boot", f"misboot {misboots}{who}", Outcome.SKIP, diagnostic=said, log=text))
                     continue
                 if splats:
                     self._emit(_console(splats, f"console{who}" if boots == 1 else f"console of boot {boots}{who}"))
@@ -188,11 +187,9 @@ def _complete(planned: _Planned, results: Sequence[CaseResult], splats: Sequence
             why = f"planned, but never reported ({said.diagnostic})" if said else "planned, but never reported"
             result = CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic=why, log=said.log if said else "")
         if splats:
-            evidence = "\n".join(splat.text for splat in splats)
-            said_so = "\n".join([*_titles(splats), f"the test itself: {result.outcome}"])
-            result = msgspec.structs.replace(
-                result, outcome=Outcome.CRASH, diagnostic=said_so, log=f"{evidence}\n{result.log}".strip()
-            )
+            titles, evidence = _told(splats)
+            log = f"{evidence}\nthe test itself: {result.outcome}\n{result.log}".strip()
+            result = msgspec.structs.replace(result, outcome=Outcome.CRASH, diagnostic=titles, log=log)
         yield result
 
 
@@ -200,14 +197,15 @@ def _what_killed(gone: GuestGone, guest: Guest) -> tuple[Outcome, str, str]:
     splats = guest.console.take_splats()
     tail = gone.console or guest.console.tail()
     if splats:
-        return Outcome.CRASH, "\n".join(_titles(splats)), "\n".join(splat.text for splat in splats)
+        return Outcome.CRASH, *_told(splats)
     return (Outcome.TIMEOUT if isinstance(gone, GuestTimeout) else Outcome.LOST), gone.message, tail
 
 
 def _console(splats: Sequence[Splat], name: str) -> CaseResult:
-    text = "\n".join(splat.text for splat in splats)
-    return CaseResult("boot", name, Outcome.CRASH, diagnostic="\n".join(_titles(splats)), log=text)
+    titles, text = _told(splats)
+    return CaseResult("boot", name, Outcome.CRASH, diagnostic=titles, log=text)
 
 
-def _titles(splats: Sequence[Splat]) -> list[str]:
-    return [splat.title for splat in splats]
+def _told(splats: Sequence[Splat]) -> tuple[str, str]:
+    """The titles, one a line, and the texts."""
+    return "\n".join(splat.title for splat in splats), "\n".join(splat.text for splat in splats)

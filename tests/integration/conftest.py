@@ -16,6 +16,7 @@ from harness.kernel import detect
 from harness.model import Kernel
 from harness.paths import default_cache
 from harness.results import read_run
+from harness.suites import QUIET
 
 ARCHS = ("x86_64", "arm64")
 
@@ -47,7 +48,7 @@ def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     assert kernel is not None
     arch = load(name)
     initramfs, _ = build_initramfs(kernel, job.properties["commit"], arch, detect(arch).compiler, cache)
-    boot = Boot(kernel.image, initramfs.path, ("ftrace=nop", "kunit.enable=0"))
+    boot = Boot(kernel.image, initramfs.path, QUIET)
     accelerator = accelerator_for(arch, boot, cache)
     if lines == "one line":
         only = msgspec.structs.replace(arch.guest, channel="", arguments=("-serial", "chardev:console"))

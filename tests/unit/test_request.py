@@ -33,7 +33,9 @@ def test_commands_boot_a_guest_and_nothing_else() -> None:
     assert names("kunit", commands=("true",)) == {"kunit": (), "command": ()}
 
 
-@pytest.mark.parametrize(("specs", "commands"), [(["none:x"], ()), (["command"], ()), (["x"], ()), ([], ("true", "true"))])
+@pytest.mark.parametrize(
+    ("specs", "commands"), [(["none:x"], ()), (["command"], ()), (["x"], ()), ([], ("true", "true")), ([], (" ",))]
+)
 def test_what_means_nothing(specs: list[str], commands: tuple[str, ...]) -> None:
     with pytest.raises(UserError):
         parse_suites(specs, commands)
