@@ -149,7 +149,8 @@ class Session:
                     self._emit(result)
 
     def _take_cases(self, guest: Guest, number: int, who: str) -> None:
-        """Until none is left or the guest is gone."""
+        """Until none is left, or the guest is gone, or cannot be trusted any more: a bug may have switched tracing off for good
+        (ftrace_kill in kernel/trace/ftrace.c), and then all that comes after it fails."""
         while planned := self._take(number):
             try:
                 results = planned.suite.run(planned.case, guest, self._target)
@@ -159,8 +160,11 @@ class Session:
                     self._emit(CaseResult(planned.suite.name, name, outcome, diagnostic=title, log=evidence))
                 return
             self._durations.note(planned.id, sum(result.seconds for result in results))
-            for result in _complete(planned, results, guest.console.take_splats()):
+            splats = guest.console.take_splats()
+            for result in _complete(planned, results, splats):
                 self._emit(result)
+            if splats:
+                return
         try:
             guest.run("true", "end", 10)
         except GuestGone as gone:
