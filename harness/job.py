@@ -83,7 +83,8 @@ class Job:
         self._red = 0
         self._durations = Durations(context.cache, arch.name)
         patched = point.name != "base"
-        self._policy = Policy(arch.name, read_known(), self._request.series.must_run if patched else ())
+        toolchain = kernel.choose(arch, self._request.toolchain)
+        self._policy = Policy(arch.name, toolchain, read_known(), self._request.series.must_run if patched else ())
         self._required = tuple(filter(None, [self._request.series.fragment])) if patched else ()
 
     def task(self) -> Task:

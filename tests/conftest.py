@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import signal
+import time
+from collections.abc import Sequence
 
+import psutil
 from hypothesis import settings
 
 settings.register_profile("any machine", deadline=None)
@@ -13,3 +16,13 @@ settings.load_profile("any machine")
 def heed_ctrl_c() -> None:
     """For a child: a shell makes what it starts in the background ignore SIGINT, and that is handed down."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def survivors(processes: Sequence[psutil.Process], seconds: float = 60) -> list[psutil.Process]:
+    """Which of them are still there. One that was killed takes a moment to be gone."""
+    deadline = time.monotonic() + seconds
+    while alive := [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]:
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.05)
+    return alive

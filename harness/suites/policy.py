@@ -18,9 +18,10 @@ _KNOWN = paths.CONFIGS / "known.toml"
 
 
 class Known(CasePattern, frozen=True):
-    """A red that is expected of the tree as it is. What a test said is covered; a crash only if `outcome` names it, and, where
-    `diagnostic` is given, only if each line of the result's diagnostic matches that glob."""
+    """A red that is expected of the tree as it is, built by a `toolchain` (a glob). What a test said is covered; a crash only if
+    `outcome` names it, and, where `diagnostic` is given, only if each line of the result's diagnostic matches that glob."""
 
+    toolchain: str = "*"
     outcome: tuple[Outcome, ...] = (Outcome.FAIL, Outcome.UNRESOLVED)
     diagnostic: str = "*"
 
@@ -49,10 +50,12 @@ def read_known(path: Path = _KNOWN) -> tuple[Known, ...]:
 
 
 class Policy:
-    """For one architecture, at a point that carries the series or (with no `must_run`) does not."""
+    """For one architecture and kind of toolchain, at a point that carries the series or (with no `must_run`) does not."""
 
-    def __init__(self, arch: str, known: Iterable[Known], must_run: Iterable[CasePattern]) -> None:
-        self._known = [entry for entry in known if not entry.arch or arch in entry.arch]
+    def __init__(self, arch: str, toolchain: str, known: Iterable[Known], must_run: Iterable[CasePattern]) -> None:
+        self._known = [
+            entry for entry in known if (not entry.arch or arch in entry.arch) and fnmatch.fnmatchcase(toolchain, entry.toolchain)
+        ]
         self._must_run = [entry for entry in must_run if not entry.arch or arch in entry.arch]
         self._seen: list[str] = []
 

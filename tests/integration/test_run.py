@@ -22,7 +22,7 @@ from harness.model import Outcome
 from harness.paths import PATCHES, default_cache
 from harness.results import read_run
 from tests import fake
-from tests.conftest import heed_ctrl_c
+from tests.conftest import heed_ctrl_c, survivors
 from tests.integration.conftest import ARCHS, harness
 
 SUITES = ("--suite", "kunit", "--suite", "samples")
@@ -126,7 +126,7 @@ def test_run_that_is_ended_keeps_what_it_knows(number: signal.Signals, tmp_path:
     assert report.finished.exit_code == 130
     assert all(result.outcome.green for result in report.results)  # guests that we ended are nobody's failure
     assert (tmp_path / "runs" / "latest" / "junit.xml").exists()
-    assert not [guest for guest in guests if guest.is_running() and guest.status() != psutil.STATUS_ZOMBIE]
+    assert not survivors(guests)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")

@@ -19,19 +19,19 @@ KNOWN = Known("ftracetest:dynevent/*", "told so")
 
 
 def test_must_run_case_that_skips_is_red() -> None:
-    judged = Policy("arm64", (), (MUST,)).judge(result(Outcome.SKIP))
+    judged = Policy("arm64", "gcc", (), (MUST,)).judge(result(Outcome.SKIP))
     assert judged.outcome is Outcome.FAIL
     assert "must run" in judged.diagnostic
 
 
 def test_skip_elsewhere_is_green() -> None:
-    assert Policy("x86_64", (), (MUST,)).judge(result(Outcome.SKIP)).outcome is Outcome.SKIP
-    assert Policy("arm64", (), ()).judge(result(Outcome.SKIP)).outcome is Outcome.SKIP
-    assert Policy("arm64", (), (MUST,)).judge(result(Outcome.SKIP, "other.tc")).outcome is Outcome.SKIP
+    assert Policy("x86_64", "gcc", (), (MUST,)).judge(result(Outcome.SKIP)).outcome is Outcome.SKIP
+    assert Policy("arm64", "gcc", (), ()).judge(result(Outcome.SKIP)).outcome is Outcome.SKIP
+    assert Policy("arm64", "gcc", (), (MUST,)).judge(result(Outcome.SKIP, "other.tc")).outcome is Outcome.SKIP
 
 
 def test_must_run_case_that_is_not_there_is_red() -> None:
-    policy = Policy("arm64", (), (MUST,))
+    policy = Policy("arm64", "gcc", (), (MUST,))
     policy.judge(result(Outcome.PASS, "other.tc"))
     (missing,) = policy.missing([Selection("ftracetest")])
     assert missing.outcome is Outcome.LOST
@@ -43,20 +43,26 @@ def test_must_run_case_that_is_not_there_is_red() -> None:
 
 @pytest.mark.parametrize("outcome", list(Outcome))
 def test_known_red(outcome: Outcome) -> None:
-    judged = Policy("x86_64", (KNOWN,), ()).judge(result(outcome))
+    judged = Policy("x86_64", "gcc", (KNOWN,), ()).judge(result(outcome))
     assert judged.outcome is (Outcome.XFAIL if outcome in (Outcome.FAIL, Outcome.UNRESOLVED) else outcome)
 
 
 def test_known_crash_must_be_named() -> None:
     crash = Known("ftracetest:*", "a bug of the base", outcome=(Outcome.CRASH,))
-    assert Policy("x86_64", (crash,), ()).judge(result(Outcome.CRASH)).outcome is Outcome.XFAIL
-    assert Policy("x86_64", (crash,), ()).judge(result(Outcome.FAIL)).outcome is Outcome.FAIL
+    assert Policy("x86_64", "gcc", (crash,), ()).judge(result(Outcome.CRASH)).outcome is Outcome.XFAIL
+    assert Policy("x86_64", "gcc", (crash,), ()).judge(result(Outcome.FAIL)).outcome is Outcome.FAIL
+
+
+def test_known_of_one_toolchain() -> None:
+    known = Known("ftracetest:*", "clang does not do that", toolchain="llvm*")
+    for toolchain, outcome in (("llvm-22", Outcome.XFAIL), ("gcc", Outcome.FAIL)):
+        assert Policy("x86_64", toolchain, (known,), ()).judge(result(Outcome.FAIL)).outcome is outcome
 
 
 def test_known_by_its_diagnostic_and_by_nothing_else() -> None:
     """Two splats on the console are known only if both are."""
     known = Known("boot:console", "a bug", outcome=(Outcome.CRASH,), diagnostic="WARNING: * bug_here+*")
-    policy = Policy("riscv64", (known,), ())
+    policy = Policy("riscv64", "gcc", (known,), ())
     title = "WARNING: CPU: 0 PID: 1 at a.c:1 bug_here+0x1/0x2"
     for said, outcome in (
         (title, Outcome.XFAIL),
@@ -80,7 +86,7 @@ def test_entry_without_a_reason(tmp_path: Path, text: str) -> None:
 
 
 def test_selection_that_nothing_answers_to_is_red() -> None:
-    policy = Policy("arm64", (), ())
+    policy = Policy("arm64", "gcc", (), ())
     policy.judge(result(Outcome.PASS))
     assert [one.id for one in policy.missing([Selection("ftracetest"), Selection("kunit")])] == ["kunit:*"]
     globs = Selection("ftracetest", ("dynevent/*", "dynevnt/*"))

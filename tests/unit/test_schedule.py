@@ -17,7 +17,7 @@ from harness import process
 from harness.kernel import Jobserver
 from harness.model import Usage
 from harness.schedule import Kind, Scheduler, Task
-from tests.conftest import heed_ctrl_c
+from tests.conftest import heed_ctrl_c, survivors
 
 
 class Log:
@@ -140,7 +140,7 @@ def test_ctrl_c_ends_everything_even_what_does_not_listen(tmp_path: Path) -> Non
         children = psutil.Process(run.pid).children(recursive=True)
         os.kill(run.pid, signal.SIGINT)
         assert run.stdout.read() == "interrupted\n"
-    assert not [child for child in children if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+    assert not survivors(children)
 
 
 def test_usage() -> None:
