@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
 from collections.abc import Sequence
@@ -20,9 +21,13 @@ def heed_ctrl_c() -> None:
 
 def survivors(processes: Sequence[psutil.Process], seconds: float = 60) -> list[psutil.Process]:
     """Which of them are still there. One that was killed takes a moment to be gone."""
+
+    def alive(one: psutil.Process) -> bool:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return one.is_running() and one.status() != psutil.STATUS_ZOMBIE
+        return False
+
     deadline = time.monotonic() + seconds
-    while alive := [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]:
-        if time.monotonic() > deadline:
-            break
+    while (left := [one for one in processes if alive(one)]) and time.monotonic() < deadline:
         time.sleep(0.05)
-    return alive
+    return left
