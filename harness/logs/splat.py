@@ -61,7 +61,7 @@ _KINDS = [
         ("bug", r"kernel BUG at |Kernel BUG at |BUG: |BUG \S+ \("),
         ("general-protection", r"(?:Oops: )?general protection fault"),
         ("double-fault", r"(?:traps: )?(?:PANIC: )?double fault"),
-        ("oops", r"Oops(?:: |\[| - )|Internal error: |Insufficient stack space|[\w /-]+: [0-9a-f]{4} \[#\d+\]"),
+        ("oops", r"Oops(?:: |\[| - )|Internal error: |Insufficient stack space|[\w /-]+: [0-9a-f]{4}(?: ilc:\d)? \[#\d+\]"),
         ("refcount", r"refcount_t: "),
         ("list", r"list_(?:add|del)(?: corruption|_valid)"),
         ("odebug", r"ODEBUG: "),

@@ -32,6 +32,7 @@ def test_real_logs(name: str) -> None:
         ("BUG: kernel NULL pointer dereference, address: 0000000000000008", "page-fault"),
         ("Unable to handle kernel paging request at virtual address dead000000000122", "page-fault"),
         ("Internal error: Oops: 0000000096000004 [#1] PREEMPT SMP", "oops"),
+        ("illegal operation: 0001 ilc:1 [#1] PREEMPT SMP ", "oops"),
         ("watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [sh:123]", "soft-lockup"),
         ("rcu: INFO: rcu_preempt self-detected stall on CPU", "rcu-stall"),
         ("rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:", "rcu-stall"),
