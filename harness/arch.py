@@ -26,10 +26,11 @@ class Build(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Toolchain(Struct, frozen=True, forbid_unknown_fields=True):
     """`gcc` is the prefix of a cross compiler's programs, `llvm` the oldest LLVM that builds kernels for it
-    (scripts/min-tool-version.sh)."""
+    (scripts/min-tool-version.sh), `no_llvm` why none does."""
 
     gcc: str
     llvm: int = 13
+    no_llvm: str = ""
 
     @property
     def triple(self) -> str:

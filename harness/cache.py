@@ -74,6 +74,8 @@ class Cache:
                 f"another run (process {who}) is building in the cache {self.root}",
                 hint="wait for it to be done with that, or give this run a cache of its own: --cache DIR",
             ) from None
+        except OSError as error:
+            raise UserError(f"cannot write to the cache {self.root}: {error.strerror}", hint="--cache DIR") from error
         try:
             owner.write_text(f"{os.getpid()}\n")
             for path in self.directory("scratch").iterdir():

@@ -18,7 +18,7 @@ from rich.table import Table
 
 from harness import __version__, arch, doctor, paths, pipeline, request, series, shell, tree
 from harness.cache import Cache
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UserError
 from harness.logs import ktap, splat
 from harness.model import CaseResult, to_json
 from harness.progress import Progress
@@ -191,6 +191,8 @@ def shell_command(gdb: bool, command: str | None, cache: Path, out: Path, instal
     shell.check(wanted)
     if command is not None:
         request.check_command(command)
+        if gdb:
+            raise UserError("--gdb and --cmd together", hint="gdb wants a guest that waits for it: leave --cmd away")
     report, code = _perform(wanted, cache, out, install)
     if code:
         text.summary(report, _out)

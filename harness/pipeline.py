@@ -63,7 +63,7 @@ def _run_jobs(
     progress.step("tree", f"applying {request.series.name}")
     applied = series.apply(request.series, source, cache)
     progress.done("tree")
-    cores = request.jobs or os.cpu_count() or 1
+    cores = request.jobs or len(os.sched_getaffinity(0))
     scheduler = Scheduler(cores)
     with contextlib.closing(kernel.Jobserver(cores)) as jobserver:
         context = Context(request, cache, source, applied, directory, events, progress, jobserver)

@@ -46,7 +46,7 @@ def stop() -> None:
 
 
 def kill() -> None:
-    """As `stop`, at once."""
+    """Kill all children now. What starts one needs `stop` as well."""
     _guard.signal_all(signal.SIGKILL)
 
 

@@ -35,15 +35,19 @@ class Shell:
         self._directory = report.directory / job.arch / job.point
 
     def run(self, command: str) -> int:
-        """Print what a command prints, and return its exit status. Raises InfrastructureError if the guest dies of it."""
+        """Print what a command prints, and what the kernel has to complain of. Returns the command's exit status, or 1 if only
+        the kernel complained. Raises InfrastructureError if the guest dies of it."""
         with guest.started(self._arch, self._accelerator, self._directory, self._boot) as found:
             try:
                 found.wait_for_agent()
                 answer = found.run(command, "command", _COMMAND_SECONDS)
             except GuestGone as gone:
                 raise InfrastructureError(f"lost: {gone.message}", hint=gone.console[-2000:]) from gone
+            splats = found.console.take_splats()
         sys.stdout.write(answer.output)
-        return answer.status
+        for splat in splats:
+            sys.stderr.write(f"{splat.text}\n")
+        return answer.status or int(bool(splats))
 
     def interact(self, gdb: bool, say: Progress) -> None:
         """Connect this terminal to the guest's console until one of the two ends."""

@@ -74,6 +74,7 @@ def _kvm_runs(arch: Arch, boot: Boot, cache: Cache) -> bool:
     if known is None:
         with cache.scratch() as scratch, start(arch, Accelerator.KVM, boot, scratch / "qemu.log") as qemu:
             known = bool(select.select([qemu.console], [], [], _KVM_SECONDS)[0]) and qemu.console.recv(1) != b""
+        process.check_stopped()  # a QEMU that Ctrl-C ended says nothing about KVM
         cache.write_record("kvm", key, known)
     return known
 

@@ -105,6 +105,8 @@ def build(
             for file in (output / arch.kernel.image, output / "vmlinux", output / ".config", output / "System.map"):
                 shutil.copy2(file, draft / file.name)
             release = (output / "include/config/kernel.release").read_text().strip()
+    except FileNotFoundError as error:
+        raise BuildFailed(f"the build left no {error.filename}", hint=f"qemu/{arch.name}.toml: kernel.image") from error
     except CommandFailed as error:
         _blame_disk(error, output)
         raise BuildFailed(_first_error(error.output) or error.message, hint=error.output[-2000:]) from error

@@ -32,12 +32,14 @@ def choose(arch: Arch, wanted: str = AUTO) -> str:
     """`gcc` or `llvm-N` for `arch`, whether it is installed or not. Left to us, it is gcc where there is one, and else LLVM;
     without a number, the newest that is installed, or else that the distribution has.
 
-    Raises UserError for what names no toolchain, and for an LLVM that is too old for `arch`."""
+    Raises UserError for what names no toolchain, and for an LLVM that is too old for `arch` or cannot build for it."""
     match = _KIND.fullmatch(wanted)
     if match is None:
         raise UserError(f"unknown toolchain '{wanted}'", hint="gcc, llvm, or llvm-N for one version of it")
     if wanted == AUTO:
         wanted = "gcc" if _has_gcc(arch) else "llvm"
+    if wanted.startswith("llvm") and arch.toolchain.no_llvm:
+        raise UserError(f"LLVM builds no kernels for {arch.name}: {arch.toolchain.no_llvm}", hint="--toolchain gcc")
     if match["version"] and int(match["version"]) < arch.toolchain.llvm:
         raise UserError(f"{wanted} builds no kernels for {arch.name}", hint=f"llvm-{arch.toolchain.llvm} is the oldest that does")
     return f"llvm-{_newest_llvm(arch.toolchain.llvm)}" if wanted == "llvm" else wanted

@@ -40,7 +40,11 @@ class BootSuite(Suite):
     def judge_boot(self, lines: Sequence[str], target: Target, guest: Guest) -> Iterator[CaseResult]:
         yield CaseResult(self.name, "agent", Outcome.PASS, seconds=guest.boot_seconds)
         yield CaseResult(self.name, "console", Outcome.PASS)
-        results = {result.name: result for result in _startup_tests(lines)}
+        results: dict[str, CaseResult] = {}
+        for result in _startup_tests(lines):
+            # A test may run twice, and what was red once stays red.
+            if result.name not in results or results[result.name].outcome.green:
+                results[result.name] = result
         if target.has("FTRACE_STARTUP_TEST"):
             wanted = [name for symbol, names in EXPECTED.items() if target.has(symbol) for name in names]
             for name in wanted:

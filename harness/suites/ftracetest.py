@@ -5,6 +5,7 @@ counts as the case `<file>@instance`."""
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from harness.guest import CommandResult, Guest
@@ -25,6 +26,8 @@ _SLOW = (
 
 _LOGS = "/tmp/ftracetest"
 _LOG_BYTES = 20_000
+_ENDS = re.compile(r"\++ (?:exit\b|exit_|kill )")
+"""How a test that gives up leaves, in the words of `set -x`."""
 
 
 class FtracetestSuite(Suite):
@@ -81,5 +84,5 @@ class FtracetestSuite(Suite):
 
 def _reason(log: str) -> str:
     """The last thing that the test said or tried: its shell runs with `set -x`."""
-    said = [line for line in log.splitlines() if line.strip() and not line.startswith(("+ exit_", "+ kill ", "+ exit "))]
+    said = [line for line in log.splitlines() if line.strip() and not _ENDS.match(line)]
     return said[-1].strip() if said else ""

@@ -19,18 +19,22 @@ _KNOWN = paths.CONFIGS / "known.toml"
 
 class Known(CasePattern, frozen=True):
     """A red that is expected of the tree as it is, built by a `toolchain` (a glob). What a test said is covered; a crash only if
-    `outcome` names it, and, where `diagnostic` is given, only if each line of the result's diagnostic matches that glob."""
+    `outcome` names it. Where `diagnostic` is given, each line of the result's diagnostic must match one of its globs."""
 
     toolchain: str = "*"
     outcome: tuple[Outcome, ...] = (Outcome.FAIL, Outcome.UNRESOLVED)
-    diagnostic: str = "*"
+    diagnostic: tuple[str, ...] = ("*",)
 
     def covers(self, result: CaseResult) -> bool:
         return (
             result.outcome in self.outcome
             and fnmatch.fnmatchcase(result.id, self.case)
-            and all(fnmatch.fnmatchcase(line, self.diagnostic) for line in result.diagnostic.splitlines() or [""])
+            and all(_matches(line, self.diagnostic) for line in result.diagnostic.splitlines() or [""])
         )
+
+
+def _matches(line: str, globs: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(line, glob) for glob in globs)
 
 
 class _KnownFile(Struct, frozen=True, forbid_unknown_fields=True):

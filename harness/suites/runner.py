@@ -1,4 +1,5 @@
-"""Run the selected suites: boot a guest, judge its log, run case after case, boot again when one takes it along."""
+"""Run the selected suites: boot a guest, judge its log, run case after case, boot again when one takes it along
+or leaves a splat behind."""
 
 from __future__ import annotations
 
@@ -31,7 +32,10 @@ _WORTH_A_BOOT = 4
 
 
 _MISBOOTS = 3
-"""How often a guest is started again because its machine went wrong; then it has to do."""
+"""How often in a row a guest is started again because its machine went wrong; then it has to do."""
+
+_FRESH = 10
+"""How often a guest that splatted is replaced: a kernel that splats at everything would boot for ever."""
 
 
 class _Planned(Struct, frozen=True):
@@ -70,6 +74,7 @@ class Session:
         self._emit = emit
         self._lock = threading.Lock()
         self._joined = 0
+        self._fresh = _FRESH
         self._running = 0
         planned = [
             _Planned(suite, case, wanted)
@@ -106,12 +111,11 @@ class Session:
                 self._running -= 1
                 last = not self._running
             while last and (planned := self._take(1)):
-                for name in planned.names:
-                    self._emit(CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic="no guest was there to run it"))
+                self._lose(planned, "no guest was there to run it")
         return last
 
     def _serve(self, number: int) -> None:
-        judged, boots, misboots = number > 1, 0, 0
+        judged, boots, misboots, excuses = number > 1, 0, 0, _MISBOOTS
         who = f" of guest {number}" if number > 1 else ""
         while self._queue or not judged or (number == 1 and self._in_order):
             boots += 1
@@ -124,8 +128,9 @@ class Session:
                     self._emit(CaseResult("boot", f"agent{who}", outcome, diagnostic=title, log=evidence))
                     break
                 splats = guest.console.take_splats()
-                if misboots < _MISBOOTS and (why := guest.misbooted(begin)):
+                if excuses and (why := guest.misbooted(begin)):
                     misboots += 1
+                    excuses -= 1
                     boots -= 1
                     titles, text = _told(splats)
                     said = f"started again: {why}\n{titles}".strip()
@@ -133,6 +138,7 @@ class Session:
                     continue
                 if splats:
                     self._emit(_console(splats, f"console{who}" if boots == 1 else f"console of boot {boots}{who}"))
+                excuses = _MISBOOTS
                 if judged:
                     self._durations.note("boot", guest.boot_seconds)
                 else:
@@ -158,12 +164,15 @@ class Session:
                 outcome, title, evidence = _what_killed(gone, guest)
                 for name in planned.names:
                     self._emit(CaseResult(planned.suite.name, name, outcome, diagnostic=title, log=evidence))
+                while planned.suite.in_order and self._in_order:
+                    self._lose(self._in_order.popleft(), "the guest that ran what comes before it is gone")
                 return
             self._durations.note(planned.id, sum(result.seconds for result in results))
             splats = guest.console.take_splats()
             for result in _complete(planned, results, splats):
                 self._emit(result)
-            if splats:
+            if splats and not planned.suite.in_order and self._fresh:
+                self._fresh -= 1
                 return
         try:
             guest.run("true", "end", 10)
@@ -172,6 +181,10 @@ class Session:
             self._emit(CaseResult("boot", f"console after the last case{who}", outcome, diagnostic=title, log=evidence))
         if splats := guest.console.take_splats():
             self._emit(_console(splats, f"console after the last case{who}"))
+
+    def _lose(self, planned: _Planned, why: str) -> None:
+        for name in planned.names:
+            self._emit(CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic=why))
 
     def _take(self, number: int) -> _Planned | None:
         with contextlib.suppress(IndexError):

@@ -143,4 +143,6 @@ def test_toolchain_is_gcc_where_there_is_one(distribution: Path) -> None:
 def test_toolchain_that_is_too_old_for_an_architecture() -> None:
     with pytest.raises(UserError, match="llvm-14 builds no kernels for loongarch64"):
         kernel.choose(arch.load("loongarch64"), "llvm-14")
+    with pytest.raises(UserError, match="mprofile-kernel"):
+        kernel.choose(arch.load("ppc64le"), "llvm-22")
     assert kernel.choose(arch.load("x86_64"), "llvm-14") == "llvm-14"

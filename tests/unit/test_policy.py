@@ -61,13 +61,14 @@ def test_known_of_one_toolchain() -> None:
 
 def test_known_by_its_diagnostic_and_by_nothing_else() -> None:
     """Two splats on the console are known only if both are."""
-    known = Known("boot:console", "a bug", outcome=(Outcome.CRASH,), diagnostic="WARNING: * bug_here+*")
+    known = Known("boot:console", "a bug", outcome=(Outcome.CRASH,), diagnostic=("WARNING: * bug_here+*", "Oops*there*"))
     policy = Policy("riscv64", "gcc", (known,), ())
     title = "WARNING: CPU: 0 PID: 1 at a.c:1 bug_here+0x1/0x2"
     for said, outcome in (
         (title, Outcome.XFAIL),
         (f"{title}\n{title}", Outcome.XFAIL),
         (f"{title}\nOops", Outcome.CRASH),
+        (f"{title}\nOops: there", Outcome.XFAIL),
         ("", Outcome.CRASH),
     ):
         assert policy.judge(CaseResult("boot", "console", Outcome.CRASH, diagnostic=said)).outcome is outcome
@@ -91,3 +92,33 @@ def test_selection_that_nothing_answers_to_is_red() -> None:
     assert [one.id for one in policy.missing([Selection("ftracetest"), Selection("kunit")])] == ["kunit:*"]
     globs = Selection("ftracetest", ("dynevent/*", "dynevnt/*"))
     assert [one.id for one in policy.missing([globs])] == ["ftracetest:dynevnt/*"]
+
+
+@pytest.mark.parametrize(
+    ("arch", "case", "outcome", "diagnostic", "known"),
+    [
+        ("riscv64", "kprobe/kprobe_args.tc", Outcome.FAIL, "sh: write error: Invalid argument", True),
+        ("riscv64", "kprobe/kprobe_args.tc", Outcome.FAIL, "sh: write error: No such device", False),
+        ("riscv64", "kprobe/multiple_kprobes.tc", Outcome.FAIL, "+ read i", True),
+        ("riscv64", "kprobe/uprobe_syntax_errors.tc", Outcome.FAIL, "sh: write error: Invalid argument", False),
+        ("loongarch64", "preemptirq/irqsoff_tracer.tc", Outcome.FAIL, "++ true", True),
+        ("loongarch64", "preemptirq/irqsoff_tracer.tc", Outcome.FAIL, "set_ftrace_filter: No such device", False),
+        ("loongarch64", "dynevent/add_remove_tprobe_module.tc", Outcome.CRASH, "Oops[#1]:", True),
+        ("loongarch64", "dynevent/add_remove_tprobe_module.tc", Outcome.CRASH, "BUG: KASAN: use-after-free in x", False),
+        (
+            "loongarch64",
+            "kprobe/kprobe_insn_boundary.tc",
+            Outcome.CRASH,
+            "WARNING: CPU: 1 at kernel/trace/fgraph.c:1 x+0x1",
+            False,
+        ),
+        ("s390x", "kprobe/kprobe_insn_boundary.tc", Outcome.CRASH, "illegal operation: 0001 ilc:1 [#1] PREEMPT SMP", True),
+        ("x86_64", "kprobe/kprobe_insn_boundary.tc", Outcome.CRASH, "illegal operation: 0001 ilc:1 [#1] PREEMPT SMP", False),
+    ],
+)
+def test_bundled_list_covers_what_was_seen_and_no_more(
+    arch: str, case: str, outcome: Outcome, diagnostic: str, known: bool
+) -> None:
+    policy = Policy(arch, "gcc", read_known(), ())
+    judged = policy.judge(CaseResult("ftracetest", case, outcome, diagnostic=diagnostic))
+    assert judged.outcome is (Outcome.XFAIL if known else outcome)

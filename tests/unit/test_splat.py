@@ -75,6 +75,7 @@ def test_first_lines(line: str, kind: str, prefix: str) -> None:
         "[    1.0] rcu: RCU restricting CPUs from NR_CPUS=4 to nr_cpu_ids=2.",
         "[    1.0] Kernel command line: panic=-1 oops=panic",
         "+ grep -q 'Kernel panic' log",
+        "[    1.0] WARNING: nvram corruption detected: 0-length partition",
         "[    1.0] NMI watchdog: Enabled. Permanently consumes one hw-PMU counter.",
     ],
 )
