@@ -49,6 +49,9 @@ def main() -> None:
         if error.hint:
             _err.print(f"[yellow]hint:[/yellow] {escape(error.hint)}")
         code = error.exit_code
+    except Exception:
+        _err.print_exception()
+        code = 3  # Python's own 1 would say that a case is red
     sys.exit(code or 0)
 
 

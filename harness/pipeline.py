@@ -8,6 +8,7 @@ import functools
 import itertools
 import os
 import platform
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -43,10 +44,11 @@ def run(request: Request, cache: Cache, out: Path, progress: Progress) -> RunRep
                 code, error = 130, "interrupted"
             except HarnessError as failure:
                 code, error = failure.exit_code, f"error: {failure.message}" + (f"\nhint: {failure.hint}" if failure.hint else "")
-            except OSError as failure:
-                if failure.errno not in (errno.ENOSPC, errno.EDQUOT):
-                    raise
-                code, error = 3, f"error: the disk is full: {failure}\nhint: free some, or use --cache DIR and --out DIR"
+            except Exception as failure:
+                if isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT):
+                    code, error = 3, f"error: the disk is full: {failure}\nhint: free some, or use --cache DIR and --out DIR"
+                else:
+                    code, error = 3, f"error: unexpected {type(failure).__name__}: {failure}\n{traceback.format_exc()}"
             return _finish(directory, events, code, error)
 
 

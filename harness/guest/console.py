@@ -36,7 +36,7 @@ class Console:
         self._file = path.open("ab")
         self._reader = fdpexpect.fdspawn(end.fileno(), maxread=_CHUNK)
         self._changed = threading.Condition()
-        self._fences: dict[str, int] = {}
+        self._fences: set[str] = set()
         self._frames: list[Frame] = []
         self._scanner = Scanner()
         self._splats: list[Splat] = []
@@ -72,7 +72,9 @@ class Console:
         """Wait until a line holds `fence`, a text that the agent wrote to the kernel's log. False if none came."""
         with self._changed:
             self._changed.wait_for(lambda: fence in self._fences or self.closed.is_set(), timeout=seconds)
-            return self._fences.pop(fence, None) is not None
+            seen = fence in self._fences
+            self._fences.discard(fence)
+            return seen
 
     def saw(self, fence: str) -> bool:
         """Whether `wait_for_fence` would return at once."""
@@ -146,5 +148,5 @@ class Console:
                 self._tail.append(line)
                 self._splats += self._scanner.feed(line)
                 if "harness: " in line:
-                    self._fences[line[line.index("harness: ") :].rsplit(" ", 1)[0]] = self._offset
+                    self._fences.add(line[line.index("harness: ") :].rsplit(" ", 1)[0])
             self._changed.notify_all()

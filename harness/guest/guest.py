@@ -148,9 +148,11 @@ def started(
     name: str = "console",
     tee: Callable[[bytes], None] = lambda data: None,
 ) -> Iterator[Guest]:
-    """A guest for the length of the block, still booting. Its console goes to `directory`/<name>.log, appended, and to `tee`."""
+    """A guest for the length of the block, still booting. Its console goes to `directory`/<name>.log, appended, and to `tee`, the
+    command that starts it likewise to qemu.cmd."""
     stem = name.replace("console", "qemu")
-    (directory / f"{stem}.cmd").write_text(qemu.by_hand(arch, accelerator, boot) + "\n")
+    with (directory / f"{stem}.cmd").open("a") as commands:
+        commands.write(qemu.by_hand(arch, accelerator, boot) + "\n")
     with qemu.start(arch, accelerator, boot, directory / f"{stem}.log") as machine:
         console = Console(machine.console, directory / f"{name}.log", tee)
         try:

@@ -33,7 +33,7 @@ def userland(arch: Arch, cache: Cache) -> Userland:
 
 def _program(name: str, package: str, arch: Arch, cache: Cache) -> Path:
     """A program of a package, fetched once."""
-    folder = cache.directory("downloads") / f"{name}-{arch.debian.arch}"
+    folder = cache.directory("downloads") / "-".join(filter(None, [name, arch.debian.suite, arch.debian.arch]))
     found = folder / "bin" / name
     if found.exists():
         return found

@@ -100,7 +100,6 @@ class JobReport:
         self.arch = arch
         self.point = point
         self.properties: dict[str, str] = {}
-        self.stages: list[StageFinished] = []
         self.cases: dict[str, CaseFinished] = {}
 
     @property
@@ -143,8 +142,6 @@ class RunReport:
                 self._job(event.arch, event.point)
             case JobProperties():
                 self._job(event.arch, event.point).properties.update(event.properties)
-            case StageFinished():
-                self._job(event.arch, event.point).stages.append(event)
             case CaseFinished():
                 cases = self._job(event.arch, event.point).cases
                 earlier = cases.get(event.result.id)
