@@ -142,7 +142,9 @@ class Scanner:
         assert self._current is not None
         if self._ended_at:
             return kind not in ("", "panic") or self._number - self._ended_at > _AFTERMATH
-        return (kind != "" and kind not in _SEQUELS) or len(self._lines) >= _LONGEST
+        # The kernel goes on after a warning: what follows is a report of its own, and must have its own title.
+        sequels = ("panic",) if self._current.kind == "warning" else _SEQUELS
+        return (kind != "" and kind not in sequels) or len(self._lines) >= _LONGEST
 
     def _finished(self) -> Splat:
         assert self._current is not None

@@ -11,8 +11,8 @@ from harness.model import CaseResult, Outcome
 from harness.suites.base import Selection, Suite, Target
 
 _TESTING = re.compile(r"(?:\w+: )?Testing (?P<name>[^:]+): ?(?P<rest>.*)")
-_VERDICT = re.compile(r"(?:.*\s)?(?P<passed>PASSED|OK|ok)\s*|.*FAILED!?\s*|NG: .*")
-_LATE_VERDICT = re.compile(r"(?:\(.*\) ?)?(?P<passed>PASSED|OK|ok)\s*|.*FAILED!?\s*|NG: .*")
+_VERDICT = re.compile(r"(?i:.*\bnot ok)\s*|(?:.*\s)?(?P<passed>PASSED|OK|ok)\s*|.*FAILED!?\s*|NG: .*")
+_LATE_VERDICT = re.compile(r"(?i:.*\bnot ok)\s*|(?:\(.*\) ?)?(?P<passed>PASSED|OK|ok)\s*|.*FAILED!?\s*|NG: .*")
 
 WITHOUT_SELFTESTS = ("agent", "console")
 """Cases that every boot answers."""

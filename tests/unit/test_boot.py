@@ -31,6 +31,11 @@ def test_every_way_to_say_no() -> None:
     }
 
 
+def test_not_ok_is_not_ok() -> None:
+    assert outcomes("Testing write buffer coherency: ok") == {"selftest/write buffer coherency": Outcome.PASS}
+    assert outcomes("Testing x: not ok") == outcomes("Testing x: ", "is NOT OK") == {"selftest/x": Outcome.FAIL}
+
+
 def test_no_verdict_is_lost_even_at_the_end() -> None:
     assert outcomes("Testing tracer x: ", "Testing tracer y: PASSED") == {
         "selftest/tracer x": Outcome.LOST,

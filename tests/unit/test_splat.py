@@ -116,3 +116,8 @@ def test_any_text_is_survived(lines: list[str]) -> None:
 def test_a_panic_is_never_lost(noise: list[str]) -> None:
     found = splat.scan([*noise, "[ 1.0] Kernel panic - not syncing: x", *noise])
     assert any(one.fatal for one in found)
+
+
+def test_warning_swallows_no_other_report() -> None:
+    lines = ["WARNING: odd", "something", "BUG: Bad page state in process x", "more"]
+    assert [one.kind for one in splat.scan(lines)] == ["warning", "bug"]
