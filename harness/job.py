@@ -84,10 +84,9 @@ class Job:
         self._done = 0
         self._red = 0
         self._durations = Durations(context.cache, arch.name)
-        patched = point.name != "base"
+        self._patched = point.name != "base"
         toolchain = kernel.choose(arch, self._request.toolchain)
-        self._policy = Policy(arch.name, toolchain, read_known(), self._request.series.must_run if patched else ())
-        self._required = tuple(filter(None, [self._request.series.fragment])) if patched else ()
+        self._policy = Policy(arch.name, toolchain, read_known(), self._request.series.must_run if self._patched else ())
 
     def task(self) -> Task:
         """The whole job: building it, with testing it to follow."""
@@ -97,7 +96,7 @@ class Job:
     def _prepare(self) -> list[Task]:
         self._events.write(journal.JobStarted(journal.now(), self._arch.name, self._point.name))
         try:
-            if self._point.name != "base":
+            if self._patched:
                 self._report_patches()
             self._properties(
                 base=self._tree.commit, commit=self._point.commit, patch=self._point.patch or "none", tree=self._tree.source
@@ -122,7 +121,8 @@ class Job:
             raise Failed
 
     def _build(self, toolchain: kernel.Toolchain) -> tuple[Kernel, bool]:
-        fragments = kernel.fragments_for(self._arch, [*self._request.fragments, *self._required])
+        own = tuple(filter(None, [self._request.series.fragment]))
+        fragments = kernel.fragments_for(self._arch, [*self._request.fragments, *own])
         try:
             built, cached = kernel.build(
                 self._point,
@@ -132,7 +132,8 @@ class Job:
                 self._cache,
                 self._directory,
                 jobserver=self._jobserver,
-                required=self._required,
+                required=own if self._patched else (),
+                unproved=() if self._patched else own,
                 progress=lambda text: self._step(f"building: {text}"),
             )
         except kernel.ConfigNotProved as failure:

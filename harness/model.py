@@ -88,7 +88,7 @@ class Series(Struct, frozen=True):
     description: str = ""
     tested_on: tuple[str, ...] = ()
     fragment: Path | None = None
-    """Symbols that the series must bring; merged and proved on the points that carry it."""
+    """Symbols that the series must bring; merged at every point, so that kernels compare, and proved where the series is in."""
     must_run: tuple[CasePattern, ...] = ()
 
 

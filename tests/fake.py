@@ -59,7 +59,7 @@ MERGE_CONFIG = """\
 #!/bin/sh
 # merge_config.sh -m -O OUT BASE FRAGMENT...: later lines win.
 shift; shift; out=$1; shift
-cat "$@" | awk -F= '/^CONFIG_/ { value[$1] = $0 } /^# CONFIG_.* is not set/ { delete value["CONFIG_" substr($2, 8)] }
+cat "$@" | awk -F= '/^CONFIG_/ { value[$1] = $0 } /^# CONFIG_.* is not set/ { split($0, word, " "); delete value[word[2]] }
 END { for (name in value) print value[name] }' >"$out/.config.new"
 mv "$out/.config.new" "$out/.config"
 """

@@ -57,12 +57,14 @@ def build(
     *,
     jobserver: Jobserver,
     required: Sequence[Path] = (),
+    unproved: Sequence[Path] = (),
     progress: Progress = lambda text: None,
 ) -> tuple[Kernel, bool]:
     """The kernel of `arch` at `point`, and whether it was there already, in which case nothing runs at all.
 
-    `directory` gets `.config`, and `build.log` with make's output behind the line that repeats it. `progress` hears of
-    objects as they are compiled. Raises ConfigNotProved, BuildFailed, and InfrastructureError for a full disk."""
+    `directory` gets `.config`, and `build.log` with make's output behind the line that repeats it. `required` and `unproved` are
+    those of `kconfig.configure`; `progress` hears of objects as they are compiled. Raises ConfigNotProved, BuildFailed, and
+    InfrastructureError for a full disk."""
     log = directory / "build.log"
     digest = digest_of(
         *(_RECIPE, point.content, repr(arch.kernel), toolchain.version, repr(toolchain.variables)),
@@ -79,7 +81,7 @@ def build(
     source = Store(cache).sources(point.commit)
     output = source.parent / f"{arch.name}-{toolchain.kind}"
     try:
-        config = kconfig.configure(source, output, arch, fragments, toolchain, required)
+        config = kconfig.configure(source, output, arch, fragments, toolchain, required, unproved)
     except CommandFailed as error:
         _blame_disk(error, output)
         raise kconfig.ConfigNotProved(f"the tree cannot be configured: {error.message}", hint=error.output) from error

@@ -63,9 +63,16 @@ def read_config(path: Path) -> dict[str, str]:
 
 
 def configure(
-    source: Path, output: Path, arch: Arch, fragments: Sequence[Path], toolchain: Toolchain, required: Sequence[Path] = ()
+    source: Path,
+    output: Path,
+    arch: Arch,
+    fragments: Sequence[Path],
+    toolchain: Toolchain,
+    required: Sequence[Path] = (),
+    unproved: Sequence[Path] = (),
 ) -> KernelConfig:
-    """Write `output`/.config. What `required` fragments (a series' own) ask for is optional nowhere.
+    """Write `output`/.config. What `required` ones of the fragments (a series' own) ask for is optional nowhere, what `unproved`
+    ones ask for (a series' own, on a kernel without the series) is left to Kconfig.
 
     Raises ConfigNotProved if a request did not stick, CommandFailed if the tree cannot be configured at all."""
     output.mkdir(parents=True, exist_ok=True)
@@ -77,13 +84,17 @@ def configure(
 
     # A later fragment overrides an earlier one, as merge_config.sh has it.
     must = {request.symbol for path in required for request in read_fragment(path, arch.name)}
-    last = {request.symbol: request for path in fragments for request in read_fragment(path, arch.name)}
+    other = {request.symbol: request.value for path in unproved for request in read_fragment(path, arch.name)}
+    proved = [path for path in fragments if path not in unproved]
+    last = {request.symbol: request for path in proved for request in read_fragment(path, arch.name)}
     config = output / ".config"
     found = read_config(config)
     lost = [
         request
         for request in last.values()
-        if found.get(request.symbol, "n") != request.value and not (request.optional and request.symbol not in must)
+        if found.get(request.symbol, "n") != request.value
+        and other.get(request.symbol, request.value) == request.value
+        and not (request.optional and request.symbol not in must)
     ]
     if lost:
         raise ConfigNotProved(_complaint(lost, source, config, toolchain))

@@ -31,14 +31,16 @@ class Bench:
         (self.repository / name).write_text(content)
         fake.git(self.repository, "commit", "--quiet", "--all", "--message=change")
 
-    def build(self) -> tuple[Kernel, bool]:
+    def build(self, required: tuple[Path, ...] = (), unproved: tuple[Path, ...] = ()) -> tuple[Kernel, bool]:
         found = tree.resolve(f"git:{self.repository}#main", self.cache)
         point = Point("base", found.commit, tree.Store(self.cache).content(found.commit))
         target = arch.load("x86_64")
         return kernel.build(
-            *(point, target, [self.fragment], kernel.detect(target), self.cache, self.log.parent),
+            *(point, target, [self.fragment, *required, *unproved], kernel.detect(target), self.cache, self.log.parent),
             jobserver=kernel.Jobserver(2),
             progress=self.objects.append,
+            required=required,
+            unproved=unproved,
         )
 
 
@@ -146,6 +148,19 @@ def test_line_that_kconfig_would_ignore(tmp_path: Path, line: str) -> None:
     fragment.write_text(f"\n{line}\n")
     with pytest.raises(UserError, match=r"x\.config:2"):
         kconfig.read_fragment(fragment, "x86_64")
+
+def test_what_a_series_asks_for_is_proved_where_it_is_in_only(bench: Bench) -> None:
+    own = bench.directory / "series.config"
+    own.write_text("CONFIG_NOWHERE=y\n# CONFIG_FTRACE is not set\n")
+    base, _ = bench.build(unproved=(own,))
+    assert "CONFIG_FTRACE" not in base.config.read_text()  # merged all the same
+    with pytest.raises(kernel.ConfigNotProved, match="CONFIG_NOWHERE"):
+        bench.build(required=(own,))
+    # And it takes nothing from what others ask for.
+    bench.fragment.write_text("CONFIG_NOWHERE=y\n")
+    with pytest.raises(kernel.ConfigNotProved, match="CONFIG_NOWHERE"):
+        bench.build(unproved=(own,))
+
 
 
 def test_bundled_fragments_can_be_read() -> None:
