@@ -156,6 +156,8 @@ class Job:
             self._durations.note("build", built.seconds)
             self._durations.save()
         made = "in the cache" if cached else f"{built.objects} objects in {built.seconds:.0f} s"
+        if built.modules_error:
+            self._say(f"the harness's own modules do not build: {built.modules_error}")
         ccache = f", ccache hit {built.ccache}" if built.ccache and not cached else ""
         warnings = f", {len(built.warnings)} warnings" if built.warnings else ""
         self._say(f"kernel {built.release}: {made}{ccache}{warnings}")

@@ -212,6 +212,8 @@ class Usage(Struct, frozen=True):
     """What a run took: seconds on the clock, CPU seconds of the harness and all its children, and how many cores it had."""
 
     wall: float
+    modules_error: str = ""
+    """Why our own modules (qemu/guest/modules/) are not among its modules: what they need is there, but they do not build."""
     cpu: float
     cores: int
 

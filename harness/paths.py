@@ -16,6 +16,8 @@ PATCHES = DATA / "patches"
 CONFIGS = DATA / "configs"
 QEMU = DATA / "qemu"
 GUEST = QEMU / "guest"
+MODULES = GUEST / "modules"
+"""Sources of our own kernel modules: built with each kernel, not part of the guest's root as they are."""
 
 
 def default_cache() -> Path:

@@ -36,13 +36,13 @@ $(O)/main.o: $(src)/main.c
 \t@sh $(src)/compile $< $@
 
 modules:
-\t@echo "  CC [M]  module.o"
+\t@if [ "$(M)" ]; then sh $(src)/external $(M); else echo "  CC [M]  module.o"; fi
 
 headers:
 \t@mkdir -p $(O)/usr/include/linux
 
 modules_install:
-\t@mkdir -p $(INSTALL_MOD_PATH)/lib/modules/6.12.99
+\t@mkdir -p $(INSTALL_MOD_PATH)/lib/modules/6.12.99/$(INSTALL_MOD_DIR)
 """
 
 COMPILE = """\
@@ -53,6 +53,13 @@ grep -n ERROR "$1" | cut -d: -f1 | while read -r line; do echo "$1:$line:1: erro
 grep -q FULL "$1" && { echo "fatal error: error writing to $2: No space left on device"; exit 1; }
 grep -q ERROR "$1" && exit 1
 cp "$1" "$2"
+"""
+
+EXTERNAL = """\
+#!/bin/sh
+# Modules from outside of the tree: they fit unless the kernel says that they do not.
+test -f "$1/Kbuild" || exit 1
+! grep -q OTHER_API "${0%/*}/main.c" || { echo "$1/main.c:7:1: error: as asked"; exit 1; }
 """
 
 MERGE_CONFIG = """\
@@ -83,6 +90,7 @@ FILES = {
     "tools/include/nolibc/nolibc.h": "",
     "Kconfig": KCONFIG,
     "compile": COMPILE,
+    "external": EXTERNAL,
     "main.c": "int main;\n\n\n\n\nint last;\n",
     "other.c": "one\ntwo\nthree\n",
     "scripts/kconfig/merge_config.sh": MERGE_CONFIG,

@@ -30,7 +30,7 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[
     built `kernel`."""
     store = Store(cache)
     programs = userland(arch, cache)
-    ours = [path for path in sorted(paths.GUEST.rglob("*")) if path.is_file()]
+    ours = [path for path in sorted(paths.GUEST.rglob("*")) if path.is_file() and paths.MODULES not in path.parents]
     digest = digest_of(
         *(
             _RECIPE,

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from harness import process
+from harness import paths, process
 from harness.arch import Arch
 from harness.cache import Cache, digest_of
 from harness.errors import CommandFailed, HarnessError, InfrastructureError
@@ -19,7 +19,7 @@ from harness.kernel.toolchain import Toolchain
 from harness.model import Kernel, Point
 from harness.tree import Store
 
-_RECIPE = "2"
+_RECIPE = "3"
 """Part of every digest: raise it when a change here makes kernels that are cached unlike those it would build."""
 
 _REPRODUCIBLE = {
@@ -69,6 +69,8 @@ def build(
     digest = digest_of(
         *(_RECIPE, point.content, repr(arch.kernel), toolchain.version, repr(toolchain.variables)),
         *(part for path in fragments for part in (path.name, path.read_bytes())),
+        *(path.name for path in required),
+        *(part for path in sorted(paths.MODULES.iterdir()) for part in (path.name, path.read_bytes())),
     )
     home = cache.root / "kernels" / digest
     known = cache.read_record("kernels", digest, Kernel)
@@ -99,7 +101,10 @@ def build(
             ccache = _hit_rate(scratch / "ccache") if toolchain.ccache else ""
         with cache.publish(home) as draft:
             install = [f"INSTALL_MOD_PATH={draft / 'modules'}", "INSTALL_MOD_STRIP=1", "modules_install"]
-            compiled.run([*make, *install], {"DEPMOD": process.which("depmod") or "depmod"})
+            depmod = {"DEPMOD": process.which("depmod") or "depmod"}
+            compiled.run([*make, *install], depmod)
+            objects, warnings = compiled.objects, tuple(dict.fromkeys(compiled.warnings))
+            modules_error = _add_our_modules(compiled, make, install, depmod, cache)
             for link in draft.glob("modules/lib/modules/*/build"):
                 link.unlink()
             shutil.copytree(output / "usr" / "include", draft / "include", ignore=shutil.ignore_patterns(".*"))
@@ -124,13 +129,30 @@ def build(
         config=home / ".config",
         config_digest=config.digest,
         compiler=toolchain.version,
-        objects=compiled.objects,
+        objects=objects,
         seconds=time.monotonic() - start,
-        warnings=tuple(dict.fromkeys(compiled.warnings)),
+        warnings=warnings,
         ccache=ccache,
+        modules_error=modules_error,
     )
     cache.write_record("kernels", digest, kernel)
     return kernel, False
+
+
+def _add_our_modules(
+    compiled: _Compilation, make: Sequence[str | Path], install: Sequence[str], depmod: Mapping[str, str], cache: Cache
+) -> str:
+    """Build qemu/guest/modules/ and install it beside the kernel's modules. What the kernel lacks for one of them is not built
+    (see its Kbuild). Returns the first error: a module of ours that does not fit is no fault of the kernel."""
+    with cache.scratch() as scratch:
+        folder = shutil.copytree(paths.MODULES, scratch / "modules")
+        try:
+            compiled.run([*make, f"M={folder}", "modules"], {})
+            compiled.run([*make, f"M={folder}", "INSTALL_MOD_DIR=harness", *install], depmod)
+        except CommandFailed as error:
+            _blame_disk(error, folder)
+            return (_first_error(error.output) or error.message).replace(f"{folder}/", "")
+    return ""
 
 
 def _blame_disk(error: CommandFailed, output: Path) -> None:

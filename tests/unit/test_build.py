@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from harness import arch, kernel, tree
+from harness import arch, kernel, paths, tree
 from harness.cache import Cache
 from harness.errors import InfrastructureError, UserError
 from harness.kernel import kconfig
@@ -38,9 +39,9 @@ class Bench:
         return kernel.build(
             *(point, target, [self.fragment, *required, *unproved], kernel.detect(target), self.cache, self.log.parent),
             jobserver=kernel.Jobserver(2),
-            progress=self.objects.append,
             required=required,
             unproved=unproved,
+            progress=self.objects.append,
         )
 
 
@@ -98,6 +99,27 @@ def test_warnings_are_kept(bench: Bench) -> None:
     assert built.warnings[0].endswith("main.c:2:1: warning: as asked [-Wfake]")
 
 
+def test_our_modules_are_built_with_it_and_are_part_of_the_digest(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = bench.build()
+    assert not first.modules_error
+    assert (first.modules / "lib/modules/6.12.99/harness").is_dir()
+    modules = shutil.copytree(paths.MODULES, bench.directory / "modules")
+    monkeypatch.setattr(paths, "MODULES", modules)
+    assert bench.build() == (first, True)
+    (modules / "Kbuild").write_text("# another\n")
+    second, cached = bench.build()
+    assert not cached
+    assert second.digest != first.digest
+
+
+def test_modules_of_ours_that_do_not_fit_are_no_fault_of_the_kernel(bench: Bench) -> None:
+    bench.commit("main.c", "int OTHER_API;\n")
+    built, _ = bench.build()
+    assert built.modules_error == "main.c:7:1: error: as asked"
+    assert built.image.exists()
+    assert bench.build() == (built, True)
+
+
 def test_first_error_is_named(bench: Bench) -> None:
     bench.commit("main.c", "int main;\n\nint ERROR;\nint ERROR_TOO;\n")
     with pytest.raises(kernel.BuildFailed, match=r"main\.c:3:1: error: as asked"):
@@ -127,6 +149,19 @@ def test_symbol_that_vanishes(bench: Bench) -> None:
     assert "CONFIG_FTRACE" not in caught.value.message
 
 
+def test_what_a_series_asks_for_is_proved_where_it_is_in_only(bench: Bench) -> None:
+    own = bench.directory / "series.config"
+    own.write_text("CONFIG_NOWHERE=y\n# CONFIG_FTRACE is not set\n")
+    base, _ = bench.build(unproved=(own,))
+    assert "CONFIG_FTRACE" not in base.config.read_text()  # merged all the same
+    with pytest.raises(kernel.ConfigNotProved, match="CONFIG_NOWHERE"):
+        bench.build(required=(own,))
+    # And it takes nothing from what others ask for.
+    bench.fragment.write_text("CONFIG_NOWHERE=y\n")
+    with pytest.raises(kernel.ConfigNotProved, match="CONFIG_NOWHERE"):
+        bench.build(unproved=(own,))
+
+
 def test_unmet_dependency_is_named(bench: Bench) -> None:
     bench.fragment.write_text("CONFIG_FTRACE=y\nCONFIG_NEEDS_MORE=m\n")
     with pytest.raises(kernel.ConfigNotProved) as caught:
@@ -148,19 +183,6 @@ def test_line_that_kconfig_would_ignore(tmp_path: Path, line: str) -> None:
     fragment.write_text(f"\n{line}\n")
     with pytest.raises(UserError, match=r"x\.config:2"):
         kconfig.read_fragment(fragment, "x86_64")
-
-def test_what_a_series_asks_for_is_proved_where_it_is_in_only(bench: Bench) -> None:
-    own = bench.directory / "series.config"
-    own.write_text("CONFIG_NOWHERE=y\n# CONFIG_FTRACE is not set\n")
-    base, _ = bench.build(unproved=(own,))
-    assert "CONFIG_FTRACE" not in base.config.read_text()  # merged all the same
-    with pytest.raises(kernel.ConfigNotProved, match="CONFIG_NOWHERE"):
-        bench.build(required=(own,))
-    # And it takes nothing from what others ask for.
-    bench.fragment.write_text("CONFIG_NOWHERE=y\n")
-    with pytest.raises(kernel.ConfigNotProved, match="CONFIG_NOWHERE"):
-        bench.build(unproved=(own,))
-
 
 
 def test_bundled_fragments_can_be_read() -> None:

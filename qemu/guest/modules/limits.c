@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What handlers are given, and what happens where space ends. */
+#include <linux/kprobes.h>
+#include <linux/module.h>
+
+#include "claims.h"
+
+static struct claim_probe probes[3], wide[2];
+
+static unsigned long arguments[4], returned;
+
+static notrace int see_arguments(struct fprobe *fp, unsigned long ip, unsigned long ret_ip, claim_regs *regs, void *data)
+{
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(arguments); i++)
+		arguments[i] = claim_argument(regs, i);
+	return 0;
+}
+
+static notrace void see_return(struct fprobe *fp, unsigned long ip, unsigned long ret_ip, claim_regs *regs, void *data)
+{
+	returned = claim_return_value(regs);
+}
+
+static void test_registers(struct seq_buf *value)
+{
+	static struct fprobe fp = { .entry_handler = see_arguments, .exit_handler = see_return };
+	int ret = register_fprobe(&fp, "claim_add", NULL);
+
+	if (ret) {
+		seq_buf_printf(value, "%d", ret);
+		return;
+	}
+	claim_add(11, 22, 33, 44);
+	unregister_fprobe(&fp);
+	seq_buf_printf(value, HANDLERS_TAKE ": %lu %lu %lu %lu -> %lu",
+		       arguments[0], arguments[1], arguments[2], arguments[3], returned);
+}
+
+static unsigned long pools;
+
+static int count_pool(struct kprobe *kp, struct pt_regs *regs)
+{
+	pools++;
+	return 0;
+}
+
+/* The tracefs refuses kprobes on functions that ftrace cannot trace, such as this one. */
+static void test_rethooks(struct seq_buf *value)
+{
+	static struct kprobe alloc;
+	int ret;
+
+	alloc = (struct kprobe) { .symbol_name = "rethook_alloc", .pre_handler = count_pool };
+	pools = 0;
+	ret = register_kprobe(&alloc);
+	claim_probe_init(&probes[0], 0);
+	register_fprobe(&probes[0].fp, "claim_add", NULL);
+	unregister_fprobe(&probes[0].fp);
+	if (!ret)
+		unregister_kprobe(&alloc);
+	/* What is not there was not called. */
+	if (ret && ret != -ENOENT)
+		seq_buf_printf(value, "no kprobe: %d", ret);
+	else
+		seq_buf_printf(value, "%lu rethook_alloc", pools);
+}
+
+static int register_words(unsigned int words)
+{
+	int ret;
+
+	claim_probe_init(&probes[0], words);
+	ret = register_fprobe(&probes[0].fp, "claim_add", NULL);
+	if (!ret)
+		unregister_fprobe(&probes[0].fp);
+	return ret;
+}
+
+static void test_data_limit(struct seq_buf *value)
+{
+	seq_buf_printf(value, "15 words: %d", register_words(15));
+	seq_buf_printf(value, ", 16 words: %d", register_words(16));
+}
+
+/* Each probe wants nearly half of what a call has on a shadow stack. */
+static void test_shared_space(struct seq_buf *value)
+{
+	unsigned long hit = 0, missed = 0, wrong = 0;
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		claim_probe_init(&probes[i], 15);
+		register_fprobe(&probes[i].fp, "claim_add", NULL);
+	}
+	claim_add(1, 2, 3, 4);
+	for (i = 0; i < ARRAY_SIZE(probes); i++) {
+		hit += probes[i].exits;
+		missed += probes[i].fp.nmissed;
+		wrong += probes[i].wrong;
+		unregister_fprobe(&probes[i].fp);
+	}
+	seq_buf_printf(value, "%lu hit, %lu missed, %lu words wrong", hit, missed, wrong);
+}
+
+/*
+ * More calls at once than anything has room for: a shadow stack is a page, and two probes with 15 words each take 34 words
+ * and more of it. The kernel's own stack has room for no more than that where pages are large.
+ */
+static void test_deep(struct seq_buf *value)
+{
+	const unsigned long depth = PAGE_SIZE / sizeof(long) / 34 + 8;
+	unsigned long missed = 0, wrong = 0;
+	long lost = 0;
+	unsigned int i;
+
+	for (i = 0; i < 2; i++) {
+		claim_probe_init(&probes[i], 15);
+		register_fprobe(&probes[i].fp, "claim_deep", NULL);
+	}
+	if (claim_deep(depth) != depth)
+		wrong++;
+	for (i = 0; i < 2; i++) {
+		missed += probes[i].fp.nmissed;
+		wrong += probes[i].wrong + (probes[i].entries != probes[i].exits);
+		lost += depth - probes[i].exits - probes[i].fp.nmissed;
+		unregister_fprobe(&probes[i].fp);
+	}
+	seq_buf_printf(value, "%ld lost, %s missed, %lu wrong", lost, missed ? "some" : "none", wrong);
+}
+
+static void test_wide(struct seq_buf *value, unsigned int i)
+{
+	claim_probe_init(&wide[i], 15);
+	seq_buf_printf(value, "%d", register_fprobe(&wide[i].fp, "tcp_*", NULL));
+}
+
+/* Probes on some hundred functions that a guest has no use for, to be weighed by user space; `narrow` removes them. */
+static void test_wide1(struct seq_buf *value)
+{
+	test_wide(value, 0);
+}
+
+static void test_wide2(struct seq_buf *value)
+{
+	test_wide(value, 1);
+}
+
+static void test_narrow(struct seq_buf *value)
+{
+	seq_buf_printf(value, "%d", unregister_fprobe(&wide[0].fp));
+	seq_buf_printf(value, ", %d", unregister_fprobe(&wide[1].fp));
+}
+
+const struct claim_test limit_tests[] = {
+	{ "registers", test_registers },
+	{ "rethooks", test_rethooks },
+	{ "data_limit", test_data_limit },
+	{ "shared_space", test_shared_space },
+	{ "deep", test_deep },
+	{ "wide1", test_wide1 },
+	{ "wide2", test_wide2 },
+	{ "narrow", test_narrow },
+	{}
+};
