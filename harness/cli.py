@@ -155,8 +155,7 @@ def run(suite_specs: tuple[str, ...], commands: tuple[str, ...], cache: Path, ou
     \b
     harness run --arch arm64 --suite 'ftracetest:dynevent/*fprobe*' --points base,last
     """
-    selections = request.parse_suites(suite_specs, commands)
-    wanted = request.parse(selections=selections, commands=commands, arguments=_arguments(), **job)
+    wanted = request.parse(suite_specs=suite_specs, commands=commands, arguments=_arguments(), **job)
     report, code = _perform(wanted, cache, out, install)
     text.summary(report, _out)
     _out.print(f"\n{escape(str(report.directory))}\n{text.closing_line(report)}")

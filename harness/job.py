@@ -168,7 +168,16 @@ class Job:
         judged = {suite.quiet for suite, selection in selected if suite.noisy(selection)}
         boot = Boot(built.image, initramfs, tuple(word for word in suites.QUIET if word not in judged))
         config = kconfig.read_config(built.config)
-        target = Target(self._arch.name, built, config, self._point.commit, Store(self._cache), self._request.commands)
+        target = Target(
+            arch=self._arch.name,
+            kernel=built,
+            config=config,
+            commit=self._point.commit,
+            store=Store(self._cache),
+            commands=self._request.commands,
+            patched=self._patched,
+            claims=self._request.series.claims,
+        )
         accelerator = self._stage(
             "accelerator", lambda: (qemu.accelerator_for(self._arch, boot, self._cache, self._request.accel), True)
         )

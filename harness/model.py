@@ -78,6 +78,33 @@ class CasePattern(Struct, frozen=True, forbid_unknown_fields=True):
     arch: tuple[str, ...] = ()
 
 
+class Claim(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Something that a series says it changes, or keeps: one value, seen in a guest, before and after."""
+
+    case: str
+    """A number and a short name."""
+    says: str
+    """The claim, in a line."""
+    script: str
+    """For the guest's shell. It prints one line `value: ...` and ends with status 0."""
+    patched: str
+    base: str = ""
+    not_on_base: str = ""
+    """Why it is not tried without the series, in place of `base`: what the base does could not be told from a failure."""
+    base_on: dict[str, str] = {}
+    """Architectures whose base shows another value than `base`."""
+    needs: tuple[str, ...] = ()
+    """Symbols without which the value is ABSENT."""
+    seconds: float = 60.0
+
+    def on_base(self, arch: str) -> str:
+        return self.base_on.get(arch, self.base)
+
+
+ABSENT = "absent"
+"""What a claim shows on a kernel that lacks what it needs."""
+
+
 class Series(Struct, frozen=True):
     """Patches in order. `digest` covers their order and content, nothing else."""
 
@@ -90,6 +117,7 @@ class Series(Struct, frozen=True):
     fragment: Path | None = None
     """Symbols that the series must bring; merged at every point, so that kernels compare, and proved where the series is in."""
     must_run: tuple[CasePattern, ...] = ()
+    claims: tuple[Claim, ...] = ()
 
 
 class Tree(Struct, frozen=True):
@@ -184,6 +212,8 @@ class Kernel(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     ccache: str = ""
     """Its hit rate in this build, as text; empty without ccache."""
+    modules_error: str = ""
+    """Why our own modules (qemu/guest/modules/) are not among its modules: what they need is there, but they do not build."""
 
 
 class Initramfs(Struct, frozen=True):
@@ -212,8 +242,6 @@ class Usage(Struct, frozen=True):
     """What a run took: seconds on the clock, CPU seconds of the harness and all its children, and how many cores it had."""
 
     wall: float
-    modules_error: str = ""
-    """Why our own modules (qemu/guest/modules/) are not among its modules: what they need is there, but they do not build."""
     cpu: float
     cores: int
 

@@ -39,6 +39,7 @@ class Request(Struct, frozen=True):
 def parse(
     *,
     series_spec: str,
+    suite_specs: Sequence[str] | None = None,
     tree_spec: str | None,
     archs: Sequence[str],
     points: str,
@@ -47,11 +48,12 @@ def parse(
     accel: str,
     toolchain: str,
     arguments: tuple[str, ...],
-    selections: tuple[Selection, ...] = (),
     commands: tuple[str, ...] = (),
 ) -> Request:
-    """Check what the command line says. Raises UserError for anything that names nothing."""
+    """Check what the command line says. Without `suite_specs` nothing is booted. Raises UserError for anything that names
+    nothing."""
     found = series.load(series_spec)
+    selections = () if suite_specs is None else parse_suites(suite_specs, commands, found)
     wanted = tuple(dict.fromkeys(points.split(",")))
     for name in wanted:
         if name not in POINTS:
@@ -86,15 +88,18 @@ def parse(
     )
 
 
-def parse_suites(specs: Sequence[str], commands: Sequence[str] = ()) -> tuple[Selection, ...]:
-    """`NAME` or `NAME:GLOB`, several of one suite joined. Without any, all suites; `none`, or commands alone, only boot the
-    guest. Raises UserError."""
-    known = [name for name in suites.ALL if name != "command"]
+def parse_suites(specs: Sequence[str], commands: Sequence[str] = (), of: Series = series.NONE) -> tuple[Selection, ...]:
+    """`NAME` or `NAME:GLOB`, several of one suite joined. Without any, all suites that a run of the series `of` has; `none`, or
+    commands alone, only boot the guest. Raises UserError."""
+    known = [name for name in suites.ALL if name != "command" and (name != "claims" or of.claims)]
     globs: dict[str, list[str]] = {}
     if "none" in specs or (commands and not specs):
         globs["boot"] = list(WITHOUT_SELFTESTS)
     for spec in specs:
         name, _, glob = spec.partition(":")
+        if name == "claims" and not of.claims:
+            hint = "a claims.toml beside its patches says what a guest must show; see patches/fprobe-on-fgraph/"
+            raise UserError(f"the series '{of.name}' claims nothing", hint=hint)
         if name not in (*known, "none") or spec.startswith("none:"):
             raise UserError(
                 f"unknown suite '{name}'",

@@ -1,4 +1,4 @@
-"""Read a series: a directory with a quilt `series` file, a `series.toml` and patches in `git am` form."""
+"""Read a series: a directory with a quilt `series` file, patches in `git am` form, and maybe `series.toml` and `claims.toml`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from harness import paths
 from harness.cache import digest_of
 from harness.errors import UserError
 from harness.model import CasePattern, Patch, Series
+from harness.series.claims import read_claims
 
 NONE = Series(name="none", origin="", digest=digest_of("none"))
 """No patches: the tree as it is."""
@@ -58,6 +59,7 @@ def load(spec: str) -> Series:
         tested_on=description.tested_on,
         fragment=fragment,
         must_run=description.must_run,
+        claims=read_claims(directory / "claims.toml"),
     )
 
 

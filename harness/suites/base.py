@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from harness.guest import Guest
-from harness.model import CaseResult, Kernel
+from harness.model import CaseResult, Claim, Kernel
 from harness.tree import Store
 
 
@@ -23,6 +23,10 @@ class Target(Struct, frozen=True):
     store: Store
     commands: tuple[str, ...] = ()
     """Shell commands of the user's."""
+    patched: bool = True
+    """Whether the series is in it."""
+    claims: tuple[Claim, ...] = ()
+    """Of the series."""
 
     def has(self, symbol: str) -> bool:
         return self.config.get(symbol) in ("y", "m")

@@ -1,20 +1,49 @@
-"""What `--suite` and `--cmd` mean."""
+"""What `--suite`, `--cmd` and `--points` mean."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
 import pytest
 
-from harness import suites
+from harness import series, suites
 from harness.errors import UserError
-from harness.request import parse_suites
+from harness.model import Claim
+from harness.request import parse, parse_suites
 
 
 def names(*specs: str, commands: tuple[str, ...] = ()) -> dict[str, tuple[str, ...]]:
     return {one.suite: one.globs for one in parse_suites(specs, commands)}
 
 
-def test_all_suites_but_not_commands_that_nobody_gave() -> None:
-    assert set(names()) == set(suites.ALL) - {"command"}
+CLAIMING = msgspec.structs.replace(series.NONE, name="s", claims=(Claim("1", "it is", "value it", patched="it", base="it"),))
+
+
+def test_all_suites_but_not_commands_that_nobody_gave_nor_claims_of_a_series_that_has_none() -> None:
+    assert set(names()) == set(suites.ALL) - {"command", "claims"}
+    assert {one.suite for one in parse_suites([], (), CLAIMING)} == set(suites.ALL) - {"command"}
+
+
+def test_claims_of_a_series() -> None:
+    assert parse_suites(["claims:1*"], (), CLAIMING) == (suites.Selection("claims", ("1*",)),)
+    with pytest.raises(UserError, match="the series 'none' claims nothing"):
+        parse_suites(["claims"])
+
+
+def points(spec: str, of: str = "fprobe-on-fgraph") -> tuple[str, ...]:
+    rest: dict[str, Any] = {"tree_spec": None, "fragments": [], "jobs": None, "accel": "auto", "toolchain": "auto"}
+    return parse(series_spec=of, archs=["x86_64"], points=spec, arguments=(), **rest).points
+
+
+def test_points() -> None:
+    assert points("last") == ("last",)
+    assert points("base,last") == ("base", "last")
+    assert points("base,base") == ("base",)
+    assert points("base,last", of="none") == ("base",)  # there is nothing else
+    for odd in ("", "base,", "middle", "last;base"):
+        with pytest.raises(UserError, match="unknown point"):
+            points(odd)
 
 
 def test_globs_add_up_and_a_whole_suite_swallows_them() -> None:
