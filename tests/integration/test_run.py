@@ -45,6 +45,15 @@ def test_bundled_series(arch: str, tmp_path: Path) -> None:
     assert harness("report", "runs/latest", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.parametrize("arch", ARCHS)
+def test_claims_about_the_base_hold_there(arch: str, tmp_path: Path) -> None:
+    done = harness("run", "--arch", arch, "--points", "base", "--suite", "claims", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = [one for one in read_run(tmp_path / "runs" / "latest").results if one.suite == "claims"]
+    assert results
+    assert all(" without the series; base: '" in one.diagnostic for one in results if one.outcome is Outcome.PASS)
+
+
 def test_symbol_that_vanishes_ends_the_job_red(tmp_path: Path) -> None:
     fragment = tmp_path / "impossible.config"
     fragment.write_text("CONFIG_FPROBE=y\n")

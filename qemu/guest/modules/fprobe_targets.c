@@ -13,9 +13,12 @@ EXPORT_SYMBOL_GPL(claim_add);
 /* Calls itself until it is @depth calls deep, and returns as often. */
 noinline unsigned long claim_deep(unsigned long depth)
 {
-	unsigned long below = depth > 1 ? claim_deep(depth - 1) : 0;
+	unsigned long (*self)(unsigned long depth) = claim_deep;
+	unsigned long below;
 
-	/* Or the compiler makes a loop of it. */
+	/* Or the compiler makes a loop of it, or an alias, after which ftrace then calls it. */
+	OPTIMIZER_HIDE_VAR(self);
+	below = depth > 1 ? self(depth - 1) : 0;
 	OPTIMIZER_HIDE_VAR(below);
 	return below + 1;
 }

@@ -85,8 +85,8 @@ static void test_order(struct seq_buf *value)
 		claim_probe_init(&one, 0);
 		one.fp.exit_handler = NULL;
 		claim_probe_init(&other, 1);
-		register_fprobe(&one.fp, "claim_add", NULL);
-		register_fprobe(&other.fp, "claim_add", NULL);
+		claim_register(value, &one, "claim_add");
+		claim_register(value, &other, "claim_add");
 		claim_add(1, 2, 3, 4);
 		unregister_fprobe(order ? &other.fp : &one.fp);
 		claim_add(1, 2, 3, 4);
@@ -104,8 +104,8 @@ static void test_cancel(struct seq_buf *value)
 	claim_probe_init(&one, 2);
 	claim_probe_init(&other, 2);
 	other.cancel = 2;
-	register_fprobe(&one.fp, "claim_add", NULL);
-	register_fprobe(&other.fp, "claim_add", NULL);
+	claim_register(value, &one, "claim_add");
+	claim_register(value, &other, "claim_add");
 	for (i = 0; i < 3; i++)
 		claim_add(1, 2, 3, 4);
 	unregister_fprobe(&one.fp);
@@ -135,7 +135,7 @@ static void test_recursion(struct seq_buf *value)
 	claim_probe_init(&one, 1);
 	one.fp.entry_handler = calling_entry;
 	one.fp.exit_handler = calling_exit;
-	register_fprobe(&one.fp, "claim_add", NULL);
+	claim_register(value, &one, "claim_add");
 	claim_add(1, 2, 3, 4);
 	unregister_fprobe(&one.fp);
 	calls = 1 + one.entries + one.exits;

@@ -25,6 +25,14 @@ void claim_probe_init(struct claim_probe *probe, unsigned int words)
 	};
 }
 
+void claim_register(struct seq_buf *value, struct claim_probe *probe, const char *symbol)
+{
+	int ret = register_fprobe(&probe->fp, symbol, NULL);
+
+	if (ret)
+		seq_buf_printf(value, "%s cannot be probed: %d; ", symbol, ret);
+}
+
 notrace int claim_entry(struct fprobe *fp, unsigned long ip, unsigned long ret_ip, claim_regs *regs, void *data)
 {
 	struct claim_probe *probe = container_of(fp, struct claim_probe, fp);
