@@ -14,7 +14,7 @@ from unidiff.patch import PatchSet
 from harness import paths
 from harness.cache import digest_of
 from harness.errors import UserError
-from harness.model import CasePattern, Patch, Series
+from harness.model import CasePattern, Origin, Patch, Series
 
 NONE = Series(name="none", origin="", digest=digest_of("none"))
 """No patches: the tree as it is."""
@@ -27,6 +27,7 @@ class _Description(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     tested_on: tuple[str, ...] = ()
     fragment: str = ""
     must_run: tuple[CasePattern, ...] = ()
+    origin: Origin | None = None
 
 
 def bundled() -> list[str]:
@@ -49,6 +50,13 @@ def load(spec: str) -> Series:
             f"{directory.name}/series.toml names the fragment {fragment.name}, which is not there",
             hint="its path is relative to the series",
         )
+    for original in description.origin.patches if description.origin else ():
+        for number in original.patches:
+            if not any(patch.name.startswith(f"{number}-") for patch in patches):
+                raise UserError(
+                    f"{directory.name}/series.toml: '{original.title}' is said to be in {number}, which is not there",
+                    hint="patches = the numbers of this series' patches: NNNN",
+                )
     return Series(
         name=directory.name,
         origin=str(directory),
@@ -58,6 +66,7 @@ def load(spec: str) -> Series:
         tested_on=description.tested_on,
         fragment=fragment,
         must_run=description.must_run,
+        written_after=description.origin,
     )
 
 
