@@ -272,6 +272,11 @@ def series_show(spec: str) -> None:
     _out.print(escape(found.description.strip()))
     for patch in found.patches:
         _out.print(escape(f"  {patch.name}  {patch.subject}  ({len(patch.files)} files)"))
+    if found.written_after:
+        _out.print(escape(f"\nWritten after: {found.written_after.title}"))
+        for original in found.written_after.patches:
+            where = f"in {', '.join(original.patches)}" if original.patches else "upstream" if original.upstream else "not needed"
+            _out.print(escape(f"  {original.title}: {where}. {original.reason}".rstrip(". ")))
 
 
 @series_group.command("check")
@@ -286,6 +291,7 @@ def series_check(spec: str, tree_spec: str | None, as_json: bool, cache: Path) -
     with where.lock():
         source = tree.resolve(tree_spec or tree.default_spec(found.tested_on), where)
         applied = series.apply(found, source, where)
+        unfounded = series.unfounded(found.written_after, tree.Store(where), source.commit) if found.written_after else []
     if as_json:
         click.echo(to_json(applied.results).decode())
     else:
@@ -293,7 +299,9 @@ def series_check(spec: str, tree_spec: str | None, as_json: bool, cache: Path) -
         for patch in applied.results:
             table.add_row(patch.state.value, patch.patch, escape(patch.detail))
         _out.print(table)
-    return 0 if applied.complete else 1
+    for title in unfounded:
+        _err.print(escape(f"not upstream in this tree, as series.toml has it: {title}"))
+    return 0 if applied.complete and not unfounded else 1
 
 
 @cli.command()

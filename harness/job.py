@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from harness import guest, kernel, process, suites
+from harness import guest, kernel, process, series, suites
 from harness.arch import Arch
 from harness.cache import Cache
 from harness.durations import Durations
@@ -117,6 +117,9 @@ class Job:
         for patch in self._applied.results:
             outcome, why = _PATCH_OUTCOMES[patch.state]
             self._emit(CaseResult("apply", patch.patch, outcome, diagnostic=patch.detail or why))
+        if origin := self._request.series.written_after:
+            wrong = series.unfounded(origin, Store(self._cache), self._tree.commit)
+            self._emit(CaseResult("apply", "upstream", Outcome.FAIL if wrong else Outcome.PASS, diagnostic="\n".join(wrong)))
         if not self._applied.complete:
             raise Failed
 

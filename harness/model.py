@@ -105,6 +105,43 @@ ABSENT = "absent"
 """What a claim shows on a kernel that lacks what it needs."""
 
 
+class Evidence(Struct, frozen=True, forbid_unknown_fields=True):
+    """A piece of text that a file of the tree has, or lacks, if a change is in it already."""
+
+    file: str
+    has: str = ""
+    lacks: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.has) == bool(self.lacks):
+            raise ValueError(f"evidence in {self.file} needs one of `has` and `lacks`")
+
+
+class OriginalPatch(Struct, frozen=True, forbid_unknown_fields=True):
+    """What became of a patch of the original: it is upstream, or patches of ours do the same, or `reason` says why neither."""
+
+    title: str
+    upstream: Evidence | None = None
+    patches: tuple[str, ...] = ()
+    """Their numbers: NNNN."""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.upstream and self.patches:
+            raise ValueError(f"'{self.title}' is either upstream or in this series")
+        if not (self.upstream or self.patches or self.reason):
+            raise ValueError(f"'{self.title}' is neither upstream nor in this series: give the reason")
+
+
+class Origin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """The series that another was written after."""
+
+    title: str
+    message_id: str = ""
+    base: str = ""
+    patches: tuple[OriginalPatch, ...] = msgspec.field(name="patch", default=())
+
+
 class Series(Struct, frozen=True):
     """Patches in order. `digest` covers their order and content, nothing else."""
 
@@ -118,6 +155,7 @@ class Series(Struct, frozen=True):
     """Symbols that the series must bring; merged at every point, so that kernels compare, and proved where the series is in."""
     must_run: tuple[CasePattern, ...] = ()
     claims: tuple[Claim, ...] = ()
+    written_after: Origin | None = None
 
 
 class Tree(Struct, frozen=True):

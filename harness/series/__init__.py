@@ -2,5 +2,6 @@
 
 from harness.series.apply import apply
 from harness.series.load import NONE, bundled, load
+from harness.series.origin import unfounded
 
-__all__ = ["NONE", "apply", "bundled", "load"]
+__all__ = ["NONE", "apply", "bundled", "load", "unfounded"]

@@ -14,7 +14,7 @@ from unidiff.patch import PatchSet
 from harness import paths
 from harness.cache import digest_of
 from harness.errors import UserError
-from harness.model import CasePattern, Patch, Series
+from harness.model import CasePattern, Origin, Patch, Series
 from harness.series.claims import read_claims
 
 NONE = Series(name="none", origin="", digest=digest_of("none"))
@@ -28,6 +28,7 @@ class _Description(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     tested_on: tuple[str, ...] = ()
     fragment: str = ""
     must_run: tuple[CasePattern, ...] = ()
+    origin: Origin | None = None
 
 
 def bundled() -> list[str]:
@@ -50,6 +51,13 @@ def load(spec: str) -> Series:
             f"{directory.name}/series.toml names the fragment {fragment.name}, which is not there",
             hint="its path is relative to the series",
         )
+    for original in description.origin.patches if description.origin else ():
+        for number in original.patches:
+            if not any(patch.name.startswith(f"{number}-") for patch in patches):
+                raise UserError(
+                    f"{directory.name}/series.toml: '{original.title}' is said to be in {number}, which is not there",
+                    hint="patches = the numbers of this series' patches: NNNN",
+                )
     return Series(
         name=directory.name,
         origin=str(directory),
@@ -60,6 +68,7 @@ def load(spec: str) -> Series:
         fragment=fragment,
         must_run=description.must_run,
         claims=read_claims(directory / "claims.toml"),
+        written_after=description.origin,
     )
 
 

@@ -109,3 +109,41 @@ def test_description_with_a_key_that_means_nothing(tmp_path: Path) -> None:
 def test_unknown_series() -> None:
     with pytest.raises(UserError, match="unknown series"):
         series.load("nowhere")
+
+
+def _written_after(directory: Path, *patches: str) -> Path:
+    blocks = "".join(f"[[origin.patch]]\n{patch}\n" for patch in patches)
+    (directory / "series.toml").write_text(f'[origin]\ntitle = "the original"\n{blocks}')
+    return directory
+
+
+def test_what_is_said_to_be_upstream_is_looked_for(tmp_path: Path, cache: Cache, base: Tree) -> None:
+    directory = _written_after(
+        fake.series(tmp_path / "s", {"main.c": "int first;\n"}),
+        'title = "there"\nupstream = { file = "other.c", has = "two" }',
+        'title = "gone"\nupstream = { file = "other.c", lacks = "two" }',
+        'title = "never was"\nupstream = { file = "other.c", has = "nothing like it" }',
+        'title = "elsewhere"\nupstream = { file = "no.c", has = "two" }',
+        'title = "ours"\npatches = ["0001"]',
+        'title = "for 2023"\nreason = "not needed: its user is gone"',
+    )
+    origin = series.load(str(directory)).written_after
+    assert origin
+    found = series.unfounded(origin, tree.Store(cache), base.commit)
+    assert [line.split(":")[0] for line in found] == ["gone", "never was", "elsewhere"]
+    assert "no.c" in found[-1]
+
+
+@pytest.mark.parametrize(
+    ("patch", "why"),
+    [
+        ('title = "a"\npatches = ["0007"]', "0007"),
+        ('title = "a"', "reason"),
+        ('title = "a"\nupstream = { file = "f" }', "needs one of"),
+        ('title = "a"\npatches = ["0001"]\nupstream = { file = "f", has = "x" }', "either"),
+    ],
+)
+def test_origin_that_says_nothing(tmp_path: Path, patch: str, why: str) -> None:
+    directory = _written_after(fake.series(tmp_path / "s", {"main.c": "int first;\n"}), patch)
+    with pytest.raises(UserError, match=why):
+        series.load(str(directory))
