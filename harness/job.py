@@ -83,6 +83,7 @@ class Job:
         self._lock = threading.Lock()
         self._done = 0
         self._red = 0
+        self._sessions = 0
         self._durations = Durations(context.cache, arch.name)
         self._patched = point.name != "base"
         toolchain = kernel.choose(arch, self._request.toolchain)
@@ -168,8 +169,9 @@ class Job:
 
     def _guest_tasks(self, built: Kernel, initramfs: Path) -> list[Task]:
         selected = [(suites.ALL[selection.suite], selection) for selection in self._request.selections]
-        judged = {suite.quiet for suite, selection in selected if suite.noisy(selection)}
+        judged = {suite.quiet for suite, selection in selected if suite.noisy(selection) and not suite.counts}
         boot = Boot(built.image, initramfs, tuple(word for word in suites.QUIET if word not in judged))
+        counting = Boot(built.image, initramfs, suites.QUIET, qemu.COUNTING, cpus=1)
         config = kconfig.read_config(built.config)
         target = Target(
             arch=self._arch.name,
@@ -180,15 +182,21 @@ class Job:
             commands=self._request.commands,
             patched=self._patched,
             claims=self._request.series.claims,
+            measures=self._request.series.measures,
         )
         accelerator = self._stage(
             "accelerator", lambda: (qemu.accelerator_for(self._arch, boot, self._cache, self._request.accel), True)
         )
         self._properties(qemu=qemu.version(self._arch), accelerator=accelerator.value)
-        start = functools.partial(guest.started, self._arch, accelerator, self._directory)
-        session = suites.Session(selected, target, boot, suites.QUIET, start, self._durations, self._emit)
-        task = self._guest_task(session)
-        return [task] if task else []
+        tasks = []
+        for name, first, means in (("", boot, accelerator), ("bench", counting, qemu.Accelerator.TCG)):
+            own = [(suite, selection) for suite, selection in selected if suite.counts == bool(name)]
+            start = functools.partial(guest.started, self._arch, means, self._directory)
+            if own:
+                session = suites.Session(own, target, first, suites.QUIET, start, self._durations, self._emit, name)
+                self._sessions += 1
+                tasks.append(self._guest_task(session))
+        return list(filter(None, tasks))
 
     def _guest_task(self, session: suites.Session) -> Task | None:
         """One more guest for the session, if it is worth it."""
@@ -211,6 +219,9 @@ class Job:
         last = self._stage("guest", lambda: (session.run(number), False))
         if number == 1 and not any(selection.globs for selection in self._request.selections):
             self._durations.note("test", time.monotonic() - start)
+        with self._lock:
+            self._sessions -= last
+            last = last and not self._sessions
         if last:
             for missing in self._policy.missing(self._request.selections):
                 self._emit(missing)

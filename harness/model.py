@@ -101,6 +101,22 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
         return self.base_on.get(arch, self.base)
 
 
+class Measure(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Something of a series' that costs: one number, seen in a guest."""
+
+    case: str
+    says: str
+    """What is measured, in a line."""
+    script: str
+    """As a claim's; its value is a number."""
+    unit: str = "instructions"
+    at_most: dict[str, float] = {}
+    """Architectures on which more than that, with the series, is red."""
+    needs: tuple[str, ...] = ()
+    """Symbols without which there is nothing to measure."""
+    seconds: float = 60.0
+
+
 ABSENT = "absent"
 """What a claim shows on a kernel that lacks what it needs."""
 
@@ -155,6 +171,7 @@ class Series(Struct, frozen=True):
     """Symbols that the series must bring; merged at every point, so that kernels compare, and proved where the series is in."""
     must_run: tuple[CasePattern, ...] = ()
     claims: tuple[Claim, ...] = ()
+    measures: tuple[Measure, ...] = ()
     written_after: Origin | None = None
 
 
@@ -270,6 +287,9 @@ class CaseResult(Struct, frozen=True):
     """Why, in a line or a few: the failure, the skip's reason, the splat's title."""
     log: str = ""
     """What the case printed, the splat, or the last console lines."""
+    value: float | None = None
+    """What it measured, in `unit`."""
+    unit: str = ""
 
     @property
     def id(self) -> str:

@@ -91,15 +91,16 @@ def parse(
 def parse_suites(specs: Sequence[str], commands: Sequence[str] = (), of: Series = series.NONE) -> tuple[Selection, ...]:
     """`NAME` or `NAME:GLOB`, several of one suite joined. Without any, all suites that a run of the series `of` has; `none`, or
     commands alone, only boot the guest. Raises UserError."""
-    known = [name for name in suites.ALL if name != "command" and (name != "claims" or of.claims)]
+    lacking = [name for name, said in {"claims": of.claims, "bench": of.measures}.items() if not said]
+    known = [name for name in suites.ALL if name not in ("command", *lacking)]
     globs: dict[str, list[str]] = {}
     if "none" in specs or (commands and not specs):
         globs["boot"] = list(WITHOUT_SELFTESTS)
     for spec in specs:
         name, _, glob = spec.partition(":")
-        if name == "claims" and not of.claims:
-            hint = "a claims.toml beside its patches says what a guest must show; see patches/fprobe-on-fgraph/"
-            raise UserError(f"the series '{of.name}' claims nothing", hint=hint)
+        if name in lacking:
+            hint = f"a {name}.toml beside its patches says what a guest must show; see patches/fprobe-on-fgraph/"
+            raise UserError(f"the series '{of.name}' has no {name}", hint=hint)
         if name not in (*known, "none") or spec.startswith("none:"):
             raise UserError(
                 f"unknown suite '{name}'",

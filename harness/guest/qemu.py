@@ -44,6 +44,12 @@ class Boot(Struct, frozen=True):
     initramfs: Path
     cmdline: tuple[str, ...] = ()
     arguments: tuple[str, ...] = ()
+    cpus: int | None = None
+    """Other than the machine's usual."""
+
+
+COUNTING = ("-icount", "shift=0,sleep=off")
+"""Arguments by which time is the number of instructions: one a nanosecond. For one CPU, under TCG."""
 
 
 def accelerator_for(arch: Arch, boot: Boot, cache: Cache, wanted: str = "auto") -> Accelerator:
@@ -86,6 +92,7 @@ def version(arch: Arch) -> str:
 
 def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Sequence[str]) -> list[str]:
     machine = arch.guest
+    cpus = boot.cpus or machine.cpus
     accel = f"tcg,{machine.tcg}" if accelerator is Accelerator.TCG else accelerator.value
     cmdline = [
         f"console={machine.console}",
@@ -102,7 +109,7 @@ def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Seque
         machine.program,
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-machine", machine.machine, "-accel", accel, "-cpu", machine.cpu[accelerator.value]),
-        *("-m", str(machine.memory), "-smp", f"{machine.cpus},sockets={machine.cpus}"),
+        *("-m", str(machine.memory), "-smp", f"{cpus},sockets={cpus}"),
         *("-kernel", str(boot.image), "-initrd", str(boot.initramfs), "-append", " ".join(filter(None, cmdline))),
         *(word for chardev in chardevs for word in ("-chardev", chardev)),
         *machine.arguments,

@@ -53,6 +53,7 @@ def summary(report: RunReport, console: Console) -> None:
             counts = [str(outcomes.count(outcome) or "") for outcome in report.count()]
             table.add_row(f"{job.arch}/{job.point} {suite}", *counts)
     console.print(table)
+    _values(report, console)
     if used := report.usage:
         console.print(
             f"\n{used.cpu:.0f} s of CPU in {used.wall:.0f} s on {used.cores} cores: {used.share:.0%} of them", highlight=False
@@ -65,6 +66,33 @@ def summary(report: RunReport, console: Console) -> None:
         console.print("\nThe run was killed before it ended.", style="red")
     elif report.finished.error:
         console.print(f"\n{escape(report.finished.error)}", style="red", highlight=False)
+
+
+def _values(report: RunReport, console: Console) -> None:
+    """What was measured: a row for each case, a column for each job, and how base and patched compare."""
+    measured = {name: {case.name: case for case in job.results if case.value is not None} for name, job in report.jobs.items()}
+    measured = {name: cases for name, cases in measured.items() if cases}
+    if not measured:
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for arch, point in measured:
+        table.add_column(f"{arch}/{point}", justify="right")
+        if point != "base" and (arch, "base") in measured:
+            table.add_column("of base", justify="right")
+    names = dict.fromkeys(case for cases in measured.values() for case in cases)
+    for name in names:
+        unit = next(cases[name].unit for cases in measured.values() if name in cases)
+        row = [f"{name}, {unit}"]
+        for (arch, point), cases in measured.items():
+            value = cases[name].value if name in cases else None
+            row.append("" if value is None else f"{value:.2f}")
+            if point != "base" and (arch, "base") in measured:
+                base = measured[arch, "base"].get(name)
+                row.append(f"{value / base.value:.2f}" if value is not None and base and base.value else "")
+        table.add_row(*map(escape, row))
+    console.print()
+    console.print(table)
 
 
 def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console) -> None:

@@ -15,7 +15,7 @@ from harness import paths
 from harness.cache import digest_of
 from harness.errors import UserError
 from harness.model import CasePattern, Origin, Patch, Series
-from harness.series.claims import read_claims
+from harness.series.claims import read_claims, read_measures
 
 NONE = Series(name="none", origin="", digest=digest_of("none"))
 """No patches: the tree as it is."""
@@ -68,6 +68,7 @@ def load(spec: str) -> Series:
         fragment=fragment,
         must_run=description.must_run,
         claims=read_claims(directory / "claims.toml"),
+        measures=read_measures(directory / "bench.toml"),
         written_after=description.origin,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.suites.base import Selection, Suite, Target
+from harness.suites.bench import BenchSuite
 from harness.suites.boot import BootSuite
 from harness.suites.claims import ClaimsSuite
 from harness.suites.command import CommandSuite
@@ -11,7 +12,7 @@ from harness.suites.kunit import KunitSuite
 from harness.suites.runner import Session
 from harness.suites.samples import SamplesSuite
 
-_SUITES = (BootSuite(), KunitSuite(), SamplesSuite(), ClaimsSuite(), FtracetestSuite(), CommandSuite())
+_SUITES = (BootSuite(), KunitSuite(), SamplesSuite(), ClaimsSuite(), FtracetestSuite(), CommandSuite(), BenchSuite())
 ALL: dict[str, Suite] = {suite.name: suite for suite in _SUITES}
 """In the order of running: the quick and telling ones first."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from harness.guest import Guest
-from harness.model import CaseResult, Claim, Kernel
+from harness.model import CaseResult, Claim, Kernel, Measure
 from harness.tree import Store
 
 
@@ -26,6 +26,8 @@ class Target(Struct, frozen=True):
     patched: bool = True
     """Whether the series is in it."""
     claims: tuple[Claim, ...] = ()
+    """Of the series."""
+    measures: tuple[Measure, ...] = ()
     """Of the series."""
 
     def has(self, symbol: str) -> bool:
@@ -60,6 +62,8 @@ class Suite:
     name: str
     in_order: bool = False
     """Its cases build upon each other: one guest runs them all, as they were planned."""
+    counts: bool = False
+    """It needs a guest whose clock counts instructions."""
     quiet: str = ""
     """Kernel parameter that keeps this suite's boot-time part from running when nobody wants it."""
 

@@ -63,8 +63,10 @@ class Session:
         start: Start,
         durations: Durations,
         emit: Emit,
+        name: str = "",
     ) -> None:
-        """`quiet` are the kernel parameters for a boot that nobody judges: all but the first."""
+        """`quiet` are the kernel parameters for a boot that nobody judges: all but the first. `name` tells this session's guests
+        from those of another one of the same kernel."""
         self._suites = suites
         self._target = target
         self._boot = boot
@@ -72,6 +74,7 @@ class Session:
         self._start = start
         self._durations = durations
         self._emit = emit
+        self._name = name
         self._lock = threading.Lock()
         self._joined = 0
         self._fresh = _FRESH
@@ -116,10 +119,13 @@ class Session:
 
     def _serve(self, number: int) -> None:
         judged, boots, misboots, excuses = number > 1, 0, 0, _MISBOOTS
-        who = f" of guest {number}" if number > 1 else ""
+        guest_name = "-".join(filter(None, [self._name, str(number) if number > 1 else ""]))
+        who = f" of guest {guest_name}" if guest_name else ""
         while self._queue or not judged or (number == 1 and self._in_order):
             boots += 1
-            with self._start(self._quiet if judged else self._boot, f"console-{number}" if number > 1 else "console") as guest:
+            with self._start(
+                self._quiet if judged else self._boot, f"console-{guest_name}" if guest_name else "console"
+            ) as guest:
                 begin = guest.console.offset
                 try:
                     guest.wait_for_agent()

@@ -9,7 +9,7 @@ import pytest
 
 from harness import series, suites
 from harness.errors import UserError
-from harness.model import Claim
+from harness.model import Claim, Measure
 from harness.request import parse, parse_suites
 
 
@@ -17,18 +17,24 @@ def names(*specs: str, commands: tuple[str, ...] = ()) -> dict[str, tuple[str, .
     return {one.suite: one.globs for one in parse_suites(specs, commands)}
 
 
-CLAIMING = msgspec.structs.replace(series.NONE, name="s", claims=(Claim("1", "it is", "value it", patched="it", base="it"),))
+CLAIMING = msgspec.structs.replace(
+    series.NONE,
+    name="s",
+    claims=(Claim("1", "it is", "value it", patched="it", base="it"),),
+    measures=(Measure("1", "it costs", "value 1"),),
+)
 
 
 def test_all_suites_but_not_commands_that_nobody_gave_nor_claims_of_a_series_that_has_none() -> None:
-    assert set(names()) == set(suites.ALL) - {"command", "claims"}
+    assert set(names()) == set(suites.ALL) - {"command", "claims", "bench"}
     assert {one.suite for one in parse_suites([], (), CLAIMING)} == set(suites.ALL) - {"command"}
 
 
 def test_claims_of_a_series() -> None:
     assert parse_suites(["claims:1*"], (), CLAIMING) == (suites.Selection("claims", ("1*",)),)
-    with pytest.raises(UserError, match="the series 'none' claims nothing"):
-        parse_suites(["claims"])
+    for name in ("claims", "bench"):
+        with pytest.raises(UserError, match=f"the series 'none' has no {name}"):
+            parse_suites([name])
 
 
 def points(spec: str, of: str = "fprobe-on-fgraph") -> tuple[str, ...]:

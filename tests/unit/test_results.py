@@ -120,7 +120,24 @@ def test_json(tmp_path: Path) -> None:
         "seconds": 1.5,
         "diagnostic": "why",
         "log": "the log",
+        "value": None,
+        "unit": "",
     }
+
+
+def test_what_was_measured_is_compared_with_the_base(tmp_path: Path) -> None:
+    with Journal(tmp_path) as events:
+        for point, value in (("base", 400.0), ("last", 100.0)):
+            events.write(journal.JobStarted(1.0, "x86_64", point))
+            for name in ("exit", f"{point} only"):
+                result = CaseResult("bench", name, Outcome.PASS, value=value, unit="instructions")
+                events.write(journal.CaseFinished(2.0, "x86_64", point, result))
+    console = Console(no_color=True, width=300, record=True, file=io.StringIO())
+    text.summary(read_run(tmp_path), console)
+    rows = [line.split() for line in console.export_text().splitlines()]
+    assert ["exit,", "instructions", "400.00", "100.00", "0.25"] in rows
+    assert ["base", "only,", "instructions", "400.00"] in rows
+    assert ["last", "only,", "instructions", "100.00"] in rows
 
 
 def test_run_directories_never_collide(tmp_path: Path) -> None:
