@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from harness import guest, kernel, process, series, suites
@@ -170,9 +171,14 @@ class Job:
     def _guest_tasks(self, built: Kernel, initramfs: Path) -> list[Task]:
         selected = [(suites.ALL[selection.suite], selection) for selection in self._request.selections]
         judged = {suite.quiet for suite, selection in selected if suite.noisy(selection) and not suite.counts}
-        boot = Boot(built.image, initramfs, tuple(word for word in suites.QUIET if word not in judged))
-        counting = Boot(built.image, initramfs, suites.QUIET, qemu.COUNTING, cpus=1)
         config = kconfig.read_config(built.config)
+        boot = Boot(
+            image=built.image,
+            initramfs=initramfs,
+            cmdline=tuple(word for word in suites.QUIET if word not in judged),
+            slowness=kconfig.slowness(config),
+        )
+        counting = msgspec.structs.replace(boot, cmdline=suites.QUIET, arguments=qemu.COUNTING, cpus=1)
         target = Target(
             arch=self._arch.name,
             kernel=built,

@@ -20,7 +20,7 @@ from harness.guest.console import Console
 from harness.guest.qemu import Accelerator, Boot
 
 BOOT_SECONDS = 60
-"""Deadline for reaching the agent, before the accelerator's patience."""
+"""Deadline for reaching the agent, before the boot's patience."""
 
 _POLL_SECONDS = 0.5
 _FENCE_SECONDS = 10.0
@@ -59,9 +59,10 @@ class CommandResult(Struct, frozen=True):
 class Guest:
     """Made by `started`."""
 
-    def __init__(self, machine: qemu.Qemu, console: Console, accelerator: Accelerator, arch: Arch) -> None:
+    def __init__(self, machine: qemu.Qemu, console: Console, arch: Arch, patience: int) -> None:
+        """`patience` is what every deadline is multiplied by."""
         self.console = console
-        self.accelerator = accelerator
+        self.patience = patience
         self.boot_seconds = 0.0
         self.booted_at = 0
         """Offset of console.log at which the agent was reached."""
@@ -74,7 +75,7 @@ class Guest:
         """Raises GuestGone if the kernel dies or the deadline passes first, InfrastructureError if QEMU did not even start."""
         start = time.monotonic()
         try:
-            self._wait(self._channel.ready, start + BOOT_SECONDS * self.accelerator.patience)
+            self._wait(self._channel.ready, start + BOOT_SECONDS * self.patience)
         except GuestLost:
             if not self.console.spoke:
                 why = self._machine.log.read_text(errors="replace").strip()
@@ -90,18 +91,18 @@ class Guest:
         return next((line for line in said if self._misboot in line), "")
 
     def run(self, script: str, label: str, seconds: float) -> CommandResult:
-        """Run a shell script; `seconds` is its deadline before the accelerator's patience. Its stderr is folded in.
+        """Run a shell script; `seconds` is its deadline before the guest's patience. Its stderr is folded in.
 
         Raises GuestTimeout, after asking the kernel what it is doing, and GuestLost if no exit status comes back."""
         question = Question(secrets.token_hex(6), secrets.token_hex(6), re.sub(r"\s", "_", label), script)
         start, offset = time.monotonic(), self.console.offset
         try:
             self._channel.ask(question)
-            answer = self._wait(self._channel.answer, start + seconds * self.accelerator.patience)
+            answer = self._wait(self._channel.answer, start + seconds * self.patience)
         except OSError as error:
             raise GuestLost(f"the command channel is closed: {error}", self.console.tail()) from error
         ended = time.monotonic()
-        if not self.console.wait_for_fence(f"harness: {question.left} end", _FENCE_SECONDS * self.accelerator.patience):
+        if not self.console.wait_for_fence(f"harness: {question.left} end", _FENCE_SECONDS * self.patience):
             raise GuestLost("the console fell silent while the command channel still answered", self.console.tail())
         return CommandResult(
             status=answer.status,
@@ -156,7 +157,7 @@ def started(
     with qemu.start(arch, accelerator, boot, directory / f"{stem}.log") as machine:
         console = Console(machine.console, directory / f"{name}.log", tee)
         try:
-            yield Guest(machine, console, accelerator, arch)
+            yield Guest(machine, console, arch, boot.patience(accelerator))
         finally:
             machine.kill()
             console.close()

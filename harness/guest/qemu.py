@@ -31,11 +31,6 @@ class Accelerator(StrEnum):
     KVM = "kvm"
     TCG = "tcg"
 
-    @property
-    def patience(self) -> int:
-        """What deadlines, given in seconds of a machine with KVM, are multiplied by."""
-        return 1 if self is Accelerator.KVM else 5
-
 
 class Boot(Struct, frozen=True):
     """What a kernel is started with. `cmdline` comes last on the kernel's command line, `arguments` on QEMU's."""
@@ -46,6 +41,12 @@ class Boot(Struct, frozen=True):
     arguments: tuple[str, ...] = ()
     cpus: int | None = None
     """Other than the machine's usual."""
+    slowness: int = 1
+    """How many times longer than usual this kernel takes, by its configuration."""
+
+    def patience(self, accelerator: Accelerator) -> int:
+        """What deadlines, given in seconds of a usual kernel with KVM, are multiplied by."""
+        return self.slowness * (1 if accelerator is Accelerator.KVM else 5)
 
 
 COUNTING = ("-icount", "shift=0,sleep=off")
@@ -100,8 +101,8 @@ def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Seque
         "ignore_loglevel",
         # With -no-reboot, a kernel that panics ends QEMU at once, and the harness knows.
         "panic=-1",
-        f"watchdog_thresh={min(60, 10 * accelerator.patience)}",
-        f"rcupdate.rcu_cpu_stall_timeout={min(300, 21 * accelerator.patience)}",
+        f"watchdog_thresh={min(60, 10 * boot.patience(accelerator))}",
+        f"rcupdate.rcu_cpu_stall_timeout={min(300, 21 * boot.patience(accelerator))}",
         machine.cmdline,
         *boot.cmdline,
     ]

@@ -6,7 +6,7 @@ need it along, which then skip quietly. So every request is compared with `.conf
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness import paths, process
@@ -19,6 +19,7 @@ from harness.model import KernelConfig, SymbolRequest
 
 _SET = re.compile(r"CONFIG_(\w+)=(.+)")
 _UNSET = re.compile(r"# CONFIG_(\w+) is not set")
+_SLOW = {"PROVE_LOCKING": 3, "KASAN": 4}
 _OPTIONAL = re.compile(r"# optional ([\w ]+): (.+)")
 
 
@@ -60,6 +61,11 @@ def read_fragment(path: Path, arch: str) -> list[SymbolRequest]:
 def read_config(path: Path) -> dict[str, str]:
     """The symbols that a `.config` sets."""
     return {match[1]: match[2] for line in path.read_text().splitlines() if (match := _SET.fullmatch(line))}
+
+
+def slowness(config: Mapping[str, str]) -> int:
+    """How many times longer a kernel with this configuration is taken to need than one that does not watch itself."""
+    return max([times for symbol, times in _SLOW.items() if config.get(symbol) == "y"], default=1)
 
 
 def configure(

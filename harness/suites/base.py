@@ -49,7 +49,7 @@ class Case(Struct, frozen=True):
 
     names: tuple[str, ...]
     seconds: float
-    """Deadline, before the accelerator's patience."""
+    """Deadline, before the guest's patience."""
 
     @property
     def label(self) -> str:

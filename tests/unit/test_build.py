@@ -187,5 +187,11 @@ def test_line_that_kconfig_would_ignore(tmp_path: Path, line: str) -> None:
 
 def test_bundled_fragments_can_be_read() -> None:
     for name in arch.names():
-        for path in kernel.fragments_for(arch.load(name), []):
+        for path in kernel.fragments_for(arch.load(name), [paths.CONFIGS / "debug.config"]):
             assert kconfig.read_fragment(path, name)
+
+
+def test_a_kernel_that_watches_itself_is_given_more_time() -> None:
+    assert kconfig.slowness({}) == kconfig.slowness({"KASAN": "n"}) == 1
+    assert kconfig.slowness({"PROVE_LOCKING": "y"}) > 1
+    assert kconfig.slowness({"PROVE_LOCKING": "y", "KASAN": "y"}) >= kconfig.slowness({"KASAN": "y"})
