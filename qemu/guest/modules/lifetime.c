@@ -2,6 +2,7 @@
 /* Probes that come and go, or are refused. */
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/sched/task.h>
 
 #include "claims.h"
 
@@ -12,14 +13,13 @@ static int sleeper(void *data)
 	struct completion *steps = data;
 
 	claim_sleep(&steps[0], &steps[1]);
-	complete(&steps[2]);
 	return 0;
 }
 
 /* The probe goes while a call of its function sleeps; then another takes its memory. */
 static void test_sleep(struct seq_buf *value)
 {
-	struct completion steps[3];
+	struct completion steps[2];
 	struct task_struct *task;
 	unsigned int i;
 	int ret;
@@ -28,18 +28,21 @@ static void test_sleep(struct seq_buf *value)
 		init_completion(&steps[i]);
 	claim_probe_init(&one, 15);
 	ret = register_fprobe(&one.fp, "claim_sleep", NULL);
-	task = kthread_run(sleeper, steps, "claim_sleep");
-	if (ret || IS_ERR(task)) {
-		seq_buf_printf(value, "no sleeper: %d, %d", ret, PTR_ERR_OR_ZERO(task));
+	task = ret ? ERR_PTR(ret) : kthread_run(sleeper, steps, "claim_sleep");
+	if (IS_ERR(task)) {
+		seq_buf_printf(value, "no sleeper: %ld", PTR_ERR(task));
 		return;
 	}
+	/* It may end before it is waited for, and must have left the module before that can be unloaded. */
+	get_task_struct(task);
 	wait_for_completion(&steps[0]);
 	seq_buf_printf(value, "%lu entered", one.entries);
 	ret = unregister_fprobe(&one.fp);
 	claim_probe_init(&one, 1);
 	ret = ret ?: register_fprobe(&one.fp, "claim_sleep", NULL);
 	complete(&steps[1]);
-	wait_for_completion(&steps[2]);
+	kthread_stop(task);
+	put_task_struct(task);
 	seq_buf_printf(value, ", %lu exits reported (%d)", one.exits, ret);
 	unregister_fprobe(&one.fp);
 }

@@ -14,6 +14,9 @@
 #if defined(__x86_64__)
 #define THIRD		__builtin_offsetof(struct pt_regs, rdx)
 #define RETURNED	__builtin_offsetof(struct pt_regs, rax)
+#elif defined(__i386__)
+#define THIRD		__builtin_offsetof(struct pt_regs, ecx)
+#define RETURNED	__builtin_offsetof(struct pt_regs, eax)
 #elif defined(__aarch64__)
 #define THIRD		__builtin_offsetof(struct user_pt_regs, regs[2])
 #define RETURNED	__builtin_offsetof(struct user_pt_regs, regs[0])
@@ -47,6 +50,8 @@ static const char *const names[] = { "vfs_read", "vfs_write" };
 #define SET(to, value)		INSN(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value)
 #define ADD(to, value)		INSN(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value)
 #define SHIFT_RIGHT(to, value)	INSN(BPF_ALU64 | BPF_RSH | BPF_K, to, 0, 0, value)
+#define WORD			(sizeof(long) == 8 ? BPF_DW : BPF_W)
+#define LOAD_WORD(to, from, offset) INSN(BPF_LDX | WORD | BPF_MEM, to, from, offset, 0)
 #define LOAD(to, from, offset)	INSN(BPF_LDX | BPF_DW | BPF_MEM, to, from, offset, 0)
 #define STORE(to, offset, from)	INSN(BPF_STX | BPF_DW | BPF_MEM, to, from, offset, 0)
 #define STORE_32(to, offset, from) INSN(BPF_STX | BPF_W | BPF_MEM, to, from, offset, 0)
@@ -76,7 +81,7 @@ static long load(int map, int offset, int value)
 		ADD(BPF_REG_2, -4),
 		CALL(BPF_FUNC_map_lookup_elem),
 		SKIP_IF(BPF_REG_0, BPF_JEQ, 0, 5),
-		LOAD(BPF_REG_1, BPF_REG_6, offset),
+		LOAD_WORD(BPF_REG_1, BPF_REG_6, offset),
 		STORE(BPF_REG_0, value, BPF_REG_1),
 		LOAD(BPF_REG_1, BPF_REG_0, value + 8),
 		ADD(BPF_REG_1, 1),
