@@ -34,6 +34,9 @@ _WORTH_A_BOOT = 4
 _MISBOOTS = 3
 """How often in a row a guest is started again because its machine went wrong; then it has to do."""
 
+_LEEWAY = 3
+"""A case has at least so many times what it took before: a machine is not always as busy as it was then."""
+
 _FRESH = 10
 """How often a guest that splatted is replaced: a kernel that splats at everything would boot for ever."""
 
@@ -164,8 +167,10 @@ class Session:
         """Until none is left, or the guest is gone, or cannot be trusted any more: a bug may have switched tracing off for good
         (ftrace_kill in kernel/trace/ftrace.c), and then all that comes after it fails."""
         while planned := self._take(number):
+            known = self._durations.expect(planned.id, 0.0) / guest.patience
+            case = msgspec.structs.replace(planned.case, seconds=max(planned.case.seconds, _LEEWAY * known))
             try:
-                results = planned.suite.run(planned.case, guest, self._target)
+                results = planned.suite.run(case, guest, self._target)
             except GuestGone as gone:
                 outcome, title, evidence = _what_killed(gone, guest)
                 for name in planned.names:

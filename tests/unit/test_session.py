@@ -27,10 +27,14 @@ class Numbers(Suite):
 
     name = "numbers"
 
+    def __init__(self) -> None:
+        self.deadlines: dict[str, float] = {}
+
     def plan(self, target: Target) -> list[Case]:
         return [Case((str(number),), 1) for number in range(CASES)]
 
     def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]:
+        self.deadlines[case.label] = case.seconds
         if case.label == "7":
             raise GuestLost("the guest is gone", "last words")
         guest.run("true", "case", 1)
@@ -42,6 +46,7 @@ class Quiet:
 
     console: Any
     boot_seconds = 0.0
+    patience = 5
     booted_at = offset = 0
 
     def __init__(self, alive: bool, misboots: list[str]) -> None:
@@ -76,7 +81,11 @@ class Bench:
         self._dead = dead
         self._broken = broken
         self.misboots: list[str] = []
-        suites = [(Numbers(), Selection("numbers"))]
+        self.numbers = Numbers()
+        suites = [(self.numbers, Selection("numbers"))]
+        earlier = Durations(Cache(directory), "none")
+        earlier.note("numbers:3", 100.0)
+        earlier.save()
         boot, durations = Boot(Path("image"), Path("initramfs")), Durations(Cache(directory), "none")
         self.session = Session(suites, cast(Target, None), boot, (), self.start, durations, self.reported.append)
 
@@ -161,3 +170,10 @@ def test_machine_that_goes_wrong_is_started_again_but_not_for_ever(tmp_path: Pat
     bench.misboots = ["wrong"] * 100
     bench.run(1)
     assert bench.outcomes() == {Outcome.PASS: CASES - 1, Outcome.LOST: 1}
+
+
+def test_what_took_long_before_is_given_longer(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.run(1)
+    assert bench.numbers.deadlines["3"] == 3 * 100 / Quiet.patience
+    assert bench.numbers.deadlines["4"] == 1
