@@ -45,13 +45,22 @@ def test_bundled_series(arch: str, tmp_path: Path) -> None:
     assert harness("report", "runs/latest", cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("arch", ARCHS)
-def test_claims_about_the_base_hold_there(arch: str, tmp_path: Path) -> None:
-    done = harness("run", "--arch", arch, "--points", "base", "--suite", "claims", cwd=tmp_path)
+def test_claims_and_costs_with_and_without_the_series(tmp_path: Path) -> None:
+    suites = ("--suite", "claims", "--suite", "bench")
+    done = harness("run", "--arch", "x86_64", "--points", "base,last", *suites, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
-    results = [one for one in read_run(tmp_path / "runs" / "latest").results if one.suite == "claims"]
-    assert results
-    assert all(" without the series; base: '" in one.diagnostic for one in results if one.outcome is Outcome.PASS)
+    base, last = ({one.id: one for one in job.results} for job in read_run(tmp_path / "runs" / "latest").jobs.values())
+    # Each job has the cases of the other, but for the patches.
+    assert {name for name in last if not name.startswith("apply:")} == set(base)
+    for cases, which in ((base, "without"), (last, "with")):
+        passed = [one for one in cases.values() if one.suite == "claims" and one.outcome is Outcome.PASS]
+        assert passed
+        assert all(f" {which} the series; base: '" in one.diagnostic for one in passed)
+    # Counted instructions: what takes several handlers costs more than one, and one more than none.
+    costs = {name: last[f"bench:{name}"].value or 0 for name in ("no probe", "entry", "exit", "8 entries and exits")}
+    assert sorted(costs, key=lambda name: costs[name]) == list(costs)
+    assert "bench" in done.stdout
+    assert "of base" in done.stdout
 
 
 def test_symbol_that_vanishes_ends_the_job_red(tmp_path: Path) -> None:
