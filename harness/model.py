@@ -112,6 +112,8 @@ class Measure(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     unit: str = "instructions"
     at_most: dict[str, float] = {}
     """Architectures on which more than that, with the series, is red."""
+    limits_for: dict[str, str] = {}
+    """Symbols, and the values of the configuration that the limits are for: y or n."""
     needs: tuple[str, ...] = ()
     """Symbols without which there is nothing to measure."""
     seconds: float = 60.0

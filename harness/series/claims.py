@@ -25,6 +25,8 @@ class _Claims(Struct, frozen=True, forbid_unknown_fields=True):
 
 class _Measures(Struct, frozen=True, forbid_unknown_fields=True):
     measure: tuple[Measure, ...]
+    limits_for: dict[str, str] = msgspec.field(name="limits-for", default={})
+    """For each measure."""
 
 
 def read_claims(path: Path) -> tuple[Claim, ...]:
@@ -52,7 +54,7 @@ def read_measures(path: Path) -> tuple[Measure, ...]:
     _check(path, file.measure, ("says", "script", "unit"))
     for entry in file.measure:
         _check_archs(path, entry.at_most)
-    return file.measure
+    return tuple(msgspec.structs.replace(entry, limits_for=file.limits_for | entry.limits_for) for entry in file.measure)
 
 
 def _read(path: Path, type: type[T]) -> T | None:

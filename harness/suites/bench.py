@@ -40,7 +40,8 @@ def _number(text: str) -> float | None:
 
 
 def _judge(measure: Measure, target: Target, value: float, seconds: float) -> CaseResult:
-    limit = measure.at_most.get(target.arch) if target.patched else None
+    meant = all(target.config.get(symbol, "n") == value for symbol, value in measure.limits_for.items())
+    limit = measure.at_most.get(target.arch) if target.patched and meant else None
     told = f"{value:g} {measure.unit}" + (f", at most {limit:g}" if limit is not None else "")
     outcome = Outcome.FAIL if limit is not None and value > limit else Outcome.PASS
     log = f"{measure.says}\n{told}"

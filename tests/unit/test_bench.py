@@ -54,8 +54,10 @@ class Says:
         return self._answer
 
 
-def judged(output: str, status: int = 0, *, patched: bool = True, name: str = "x86_64", probe: str = "y") -> CaseResult:
-    measure = Measure("exit", "It exits.", "value 1", at_most={"x86_64": 460}, needs=("PROBE",))
+def judged(
+    output: str, status: int = 0, *, patched: bool = True, name: str = "x86_64", probe: str = "y", **changes: Any
+) -> CaseResult:
+    measure = Measure("exit", "It exits.", "value 1", at_most={"x86_64": 460}, needs=("PROBE",), **changes)
     kernel = cast(Kernel, type("Built", (), {"modules_error": ""}))
     config = {"PROBE": probe} if probe else {}
     target = Target(name, kernel, config, "", cast(Any, None), patched=patched, measures=(measure,))
@@ -82,6 +84,13 @@ def test_silence_is_never_a_pass(output: str, status: int) -> None:
     result = judged(output, status)
     assert (result.outcome, result.value) == (Outcome.FAIL, None)
     assert result.diagnostic
+
+
+def test_limits_are_for_the_configuration_that_they_name(tmp_path: Path) -> None:
+    (measure,) = read(tmp_path, f'[limits-for]\nSIZE = "n"\n{MEASURE}')
+    assert measure.limits_for == {"SIZE": "n"}
+    assert judged("value: 9999\n", limits_for={"SIZE": "n"}).outcome is Outcome.FAIL
+    assert judged("value: 9999\n", limits_for={"SIZE": "y"}).outcome is Outcome.PASS
 
 
 def test_what_a_kernel_lacks() -> None:

@@ -187,7 +187,7 @@ def test_line_that_kconfig_would_ignore(tmp_path: Path, line: str) -> None:
 
 def test_bundled_fragments_can_be_read() -> None:
     for name in arch.names():
-        for path in kernel.fragments_for(arch.load(name), [paths.CONFIGS / "debug.config"]):
+        for path in kernel.fragments_for(arch.load(name), [paths.CONFIGS / "debug.config", paths.CONFIGS / "size.config"]):
             assert kconfig.read_fragment(path, name)
 
 

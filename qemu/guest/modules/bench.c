@@ -76,13 +76,16 @@ static u64 nanoseconds(unsigned int calls)
 	return end - start;
 }
 
-/* In hundredths. Twice, because a figure that does not come again is none; before that some, to have all there that is lazy. */
+/*
+ * In hundredths. Twice, because a figure that does not come again is none. Before that as often again, to have all there that is
+ * lazy, and a trace buffer full that overwrites itself from then on.
+ */
 static int measure(const struct bench_test *test)
 {
 	unsigned long expected = (unsigned long)test->probes * (test->entry + test->exit) * CALLS;
 	u64 first, second;
 
-	nanoseconds(100);
+	nanoseconds(2 * CALLS);
 	first = nanoseconds(CALLS);
 	hits = 0;
 	second = nanoseconds(CALLS);
