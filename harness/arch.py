@@ -56,6 +56,10 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of the software accelerator."""
     misboot: str = ""
     """What the kernel says when the emulated machine, and not the kernel, went wrong: the guest is started again."""
+    learn: str = ""
+    """A regular expression for what the kernel says that it measured of the host."""
+    tell: str = ""
+    """The parameter by which a later boot on that host need not measure it: a format string, given the groups of `learn`."""
     qemu: str = ""
     """The oldest that boots it."""
 

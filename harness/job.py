@@ -19,7 +19,7 @@ from harness.arch import Arch
 from harness.cache import Cache
 from harness.durations import Durations
 from harness.errors import CommandFailed, InfrastructureError
-from harness.guest import Boot, qemu
+from harness.guest import Boot, Host, qemu
 from harness.kernel import Jobserver, kconfig
 from harness.model import AppliedSeries, CaseResult, Kernel, Outcome, PatchState, Point, Tree
 from harness.progress import Progress
@@ -197,7 +197,8 @@ class Job:
         tasks = []
         for name, first, means in (("", boot, accelerator), ("bench", counting, qemu.Accelerator.TCG)):
             own = [(suite, selection) for suite, selection in selected if suite.counts == bool(name)]
-            start = functools.partial(guest.started, self._arch, means, self._directory)
+            host = None if name else Host(self._arch, self._cache)
+            start = functools.partial(guest.started, self._arch, means, self._directory, host=host)
             if own:
                 session = suites.Session(own, target, first, suites.QUIET, start, self._durations, self._emit, name)
                 self._sessions += 1

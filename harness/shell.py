@@ -9,7 +9,7 @@ from pathlib import Path
 from harness import guest, kernel, process
 from harness.cache import Cache
 from harness.errors import InfrastructureError, UserError
-from harness.guest import Boot, GuestGone, accelerator_for, terminal
+from harness.guest import Boot, GuestGone, Host, accelerator_for, terminal
 from harness.model import Kernel
 from harness.progress import Progress
 from harness.request import Request
@@ -32,12 +32,13 @@ class Shell:
         initramfs, _ = guest.build_initramfs(built, job.properties["commit"], self._arch, compiler, cache)
         self._boot = Boot(built.image, initramfs.path, QUIET)
         self._accelerator = accelerator_for(self._arch, self._boot, cache, request.accel)
+        self._host = Host(self._arch, cache)
         self._directory = report.directory / job.arch / job.point
 
     def run(self, command: str) -> int:
         """Print what a command prints, and what the kernel has to complain of. Returns the command's exit status, or 1 if only
         the kernel complained. Raises InfrastructureError if the guest dies of it."""
-        with guest.started(self._arch, self._accelerator, self._directory, self._boot) as found:
+        with guest.started(self._arch, self._accelerator, self._directory, self._boot, host=self._host) as found:
             try:
                 found.wait_for_agent()
                 answer = found.run(command, "command", _COMMAND_SECONDS)
@@ -64,7 +65,7 @@ class Shell:
                 words = [debugger, str(self._vmlinux), "-ex", f"target remote {socket}"]
                 say.say(f"stopped before its first instruction; in another terminal:\n{process.command_line(words)}")
             boot = Boot(self._boot.image, self._boot.initramfs, tuple(cmdline), tuple(arguments))
-            with guest.started(self._arch, self._accelerator, self._directory, boot, tee=terminal.show) as found:
+            with guest.started(self._arch, self._accelerator, self._directory, boot, tee=terminal.show, host=self._host) as found:
                 terminal.converse(found)
                 if found.console.closed.is_set() and not found.console.spoke:
                     raise InfrastructureError("QEMU ended before the guest said anything", hint=f"see {self._directory}/qemu.log")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
 from msgspec import Struct
 
 from harness.arch import Arch
@@ -17,6 +18,7 @@ from harness.errors import InfrastructureError
 from harness.guest import qemu
 from harness.guest.channel import Channel, Frames, Line, Question
 from harness.guest.console import Console
+from harness.guest.host import Host
 from harness.guest.qemu import Accelerator, Boot
 
 BOOT_SECONDS = 60
@@ -59,21 +61,24 @@ class CommandResult(Struct, frozen=True):
 class Guest:
     """Made by `started`."""
 
-    def __init__(self, machine: qemu.Qemu, console: Console, arch: Arch, patience: int) -> None:
-        """`patience` is what every deadline is multiplied by."""
+    def __init__(self, machine: qemu.Qemu, console: Console, arch: Arch, patience: int, host: Host | None) -> None:
+        """`patience` is what every deadline is multiplied by; `host` learns from a good boot."""
         self.console = console
         self.patience = patience
         self.boot_seconds = 0.0
         self.booted_at = 0
         """Offset of console.log at which the agent was reached."""
+        self.misboot = ""
+        """What the kernel said if the machine went wrong, and not the kernel."""
         self._machine = machine
         self._sysrq = arch.guest.sysrq
-        self._misboot = arch.guest.misboot
+        self._sign = arch.guest.misboot
+        self._host = host
         self._channel: Channel = Line(machine.channel.fileno()) if machine.channel else Frames(console)
 
     def wait_for_agent(self) -> None:
         """Raises GuestGone if the kernel dies or the deadline passes first, InfrastructureError if QEMU did not even start."""
-        start = time.monotonic()
+        start, begin = time.monotonic(), self.console.offset
         try:
             self._wait(self._channel.ready, start + BOOT_SECONDS * self.patience)
         except GuestLost:
@@ -84,11 +89,10 @@ class Guest:
         self.boot_seconds = time.monotonic() - start
         self.run("true", "boot-end", 10)
         self.booted_at = self.console.offset
-
-    def misbooted(self, begin: int) -> str:
-        """What the kernel said since `begin`, an offset of console.log, if the machine went wrong; else nothing."""
-        said = self.console.read(begin, self.booted_at) if self._misboot else ()
-        return next((line for line in said if self._misboot in line), "")
+        if self._sign:
+            self.misboot = next((line for line in self.console.read(begin, self.booted_at) if self._sign in line), "")
+        if self._host and not self.misboot:
+            self._host.learn(self.console.read(begin, self.booted_at))
 
     def run(self, script: str, label: str, seconds: float) -> CommandResult:
         """Run a shell script; `seconds` is its deadline before the guest's patience. Its stderr is folded in.
@@ -148,16 +152,19 @@ def started(
     boot: Boot,
     name: str = "console",
     tee: Callable[[bytes], None] = lambda data: None,
+    host: Host | None = None,
 ) -> Iterator[Guest]:
     """A guest for the length of the block, still booting. Its console goes to `directory`/<name>.log, appended, and to `tee`, the
-    command that starts it likewise to qemu.cmd."""
+    command that starts it likewise to qemu.cmd. It is told what `host` knows, and `host` learns from it."""
+    if host:
+        boot = msgspec.structs.replace(boot, cmdline=(*host.parameters, *boot.cmdline))
     stem = name.replace("console", "qemu")
     with (directory / f"{stem}.cmd").open("a") as commands:
         commands.write(qemu.by_hand(arch, accelerator, boot) + "\n")
     with qemu.start(arch, accelerator, boot, directory / f"{stem}.log") as machine:
         console = Console(machine.console, directory / f"{name}.log", tee)
         try:
-            yield Guest(machine, console, arch, boot.patience(accelerator))
+            yield Guest(machine, console, arch, boot.patience(accelerator), host)
         finally:
             machine.kill()
             console.close()

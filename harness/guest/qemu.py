@@ -21,10 +21,10 @@ from harness import process
 from harness.arch import Arch
 from harness.cache import Cache
 from harness.errors import InfrastructureError
+from harness.guest import host
 
 _QMP_SECONDS = 5.0
 _KVM_SECONDS = 20.0
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class Accelerator(StrEnum):
@@ -76,7 +76,7 @@ def _kvm_opens() -> bool:
 def _kvm_runs(arch: Arch, boot: Boot, cache: Cache) -> bool:
     """Some virtual machines offer a /dev/kvm on which no instruction is ever executed. So boot `boot` once and wait for its
     first character; the answer holds until the machine is started again."""
-    key = f"{_BOOT_ID.read_text().strip()}-{arch.name}"
+    key = host.key(arch)
     known = cache.read_record("kvm", key, bool)
     if known is None:
         with cache.scratch() as scratch, start(arch, Accelerator.KVM, boot, scratch / "qemu.log") as qemu:

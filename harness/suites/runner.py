@@ -137,12 +137,12 @@ class Session:
                     self._emit(CaseResult("boot", f"agent{who}", outcome, diagnostic=title, log=evidence))
                     break
                 splats = guest.console.take_splats()
-                if excuses and (why := guest.misbooted(begin)):
+                if excuses and guest.misboot:
                     misboots += 1
                     excuses -= 1
                     boots -= 1
                     titles, text = _told(splats)
-                    said = f"started again: {why}\n{titles}".strip()
+                    said = f"started again: {guest.misboot}\n{titles}".strip()
                     self._emit(CaseResult("boot", f"misboot {misboots}{who}", Outcome.SKIP, diagnostic=said, log=text))
                     continue
                 if splats:

@@ -38,7 +38,8 @@ def test_bundled_series(arch: str, tmp_path: Path) -> None:
     for name in ("build.log", ".config", "console.log", "qemu.cmd"):
         assert (directory / arch / "last" / name).stat().st_size
     suites = {suite.name: suite for suite in JUnitXml.fromfile(str(directory / "junit.xml"))}
-    assert {name.rsplit(".", 1)[1] for name in suites} == {"apply", "config", "build", "kunit", "samples"}
+    # A guest whose machine went wrong is started again, and `boot` says so.
+    assert {name.rsplit(".", 1)[1] for name in suites} - {"boot"} == {"apply", "config", "build", "kunit", "samples"}
     assert all(suite.failures == suite.errors == 0 for suite in suites.values())
     assert f"fprobe-on-fgraph.last.{arch}.kunit" in suites
     assert "passed, 0 failed" in done.stdout

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import arch, doctor, paths
+from harness.cache import Cache
 from harness.errors import UserError
-from harness.guest import Accelerator, Boot, cpio, qemu
+from harness.guest import Accelerator, Boot, Host, cpio, qemu
 from harness.logs import lines
 
 
@@ -51,6 +52,17 @@ def test_description_with_a_key_that_means_nothing(tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_text(text.replace("memory", "memroy"))
     with pytest.raises(UserError, match="memroy"):
         arch.load("odd", tmp_path)
+
+
+def test_what_one_boot_measured_the_next_is_told(tmp_path: Path) -> None:
+    x86, cache = arch.load("x86_64"), Cache(tmp_path)
+    host = Host(x86, cache)
+    host.learn(["Fast TSC calibration failed"])
+    assert host.parameters == ()
+    host.learn(["[    0.000000][    T0] tsc: Detected 2000.012 MHz processor", "tsc: Detected 1.000 MHz processor"])
+    host.learn(["tsc: Detected 3000.000 MHz processor"])
+    assert Host(x86, cache).parameters == ("tsc_early_khz=2000012",)
+    assert Host(arch.load("arm64"), cache).parameters == ()
 
 
 def test_clean_lines() -> None:

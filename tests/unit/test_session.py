@@ -52,14 +52,11 @@ class Quiet:
     def __init__(self, alive: bool, misboots: list[str]) -> None:
         self.console = self
         self._alive = alive
-        self._misboots = misboots
+        self.misboot = misboots.pop() if misboots else ""
 
     def wait_for_agent(self) -> None:
         if not self._alive:
             raise GuestLost("it never booted", "")
-
-    def misbooted(self, begin: int) -> str:
-        return self._misboots.pop() if self._misboots else ""
 
     def run(self, script: str, label: str, seconds: float) -> None:
         pass
