@@ -200,7 +200,9 @@ class Job:
             host = None if name else Host(self._arch, self._cache)
             start = functools.partial(guest.started, self._arch, means, self._directory, host=host)
             if own:
-                session = suites.Session(own, target, first, suites.QUIET, start, self._durations, self._emit, name)
+                session = suites.Session(
+                    own, target, first, suites.QUIET, start, self._durations, self._emit, name, self._policy.hangs
+                )
                 self._sessions += 1
                 tasks.append(self._guest_task(session))
         return list(filter(None, tasks))

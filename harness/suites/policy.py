@@ -19,11 +19,13 @@ _KNOWN = paths.CONFIGS / "known.toml"
 
 class Known(CasePattern, frozen=True):
     """A red that is expected of the tree as it is, built by a `toolchain` (a glob). What a test said is covered; a crash only if
-    `outcome` names it. Where `diagnostic` is given, each line of the result's diagnostic must match one of its globs."""
+    `outcome` names it. Where `diagnostic` is given, each line of the result's diagnostic must match one of its globs. A case that
+    `hangs` the whole machine is not even run."""
 
     toolchain: str = "*"
     outcome: tuple[Outcome, ...] = (Outcome.FAIL, Outcome.UNRESOLVED)
     diagnostic: tuple[str, ...] = ("*",)
+    hangs: bool = False
 
     def covers(self, result: CaseResult) -> bool:
         return (
@@ -62,6 +64,10 @@ class Policy:
         ]
         self._must_run = [entry for entry in must_run if not entry.arch or arch in entry.arch]
         self._seen: list[str] = []
+
+    def hangs(self, case: str) -> str:
+        """Why a case, by its id, is better not run; empty if it is to be run."""
+        return next((entry.reason for entry in self._known if entry.hangs and fnmatch.fnmatchcase(case, entry.case)), "")
 
     def judge(self, result: CaseResult) -> CaseResult:
         """The result as it counts."""

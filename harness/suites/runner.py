@@ -67,9 +67,10 @@ class Session:
         durations: Durations,
         emit: Emit,
         name: str = "",
+        hangs: Callable[[str], str] = lambda case: "",
     ) -> None:
         """`quiet` are the kernel parameters for a boot that nobody judges: all but the first. `name` tells this session's guests
-        from those of another one of the same kernel."""
+        from those of another one of the same kernel. `hangs` says why a case, by its id, must not be run, if so."""
         self._suites = suites
         self._target = target
         self._boot = boot
@@ -88,6 +89,11 @@ class Session:
             for case in suite.plan(target)
             if (wanted := tuple(name for name in case.names if selection.wants(name)))
         ]
+        for one in planned:
+            if why := hangs(one.id):
+                for case in one.names:
+                    emit(CaseResult(one.suite.name, case, Outcome.SKIP, diagnostic=f"not run, it hangs: {why}"))
+        planned = [one for one in planned if not hangs(one.id)]
         self._queue = deque(one for one in planned if not one.suite.in_order)
         self._in_order = deque(one for one in planned if one.suite.in_order)
         """For the first guest alone."""

@@ -124,3 +124,10 @@ def test_bundled_list_covers_what_was_seen_and_no_more(
     policy = Policy(arch, "llvm-22" if arch == "loongarch64" else "gcc", read_known(), ())
     judged = policy.judge(CaseResult("ftracetest", case, outcome, diagnostic=diagnostic))
     assert judged.outcome is (Outcome.XFAIL if known else outcome)
+
+
+def test_case_that_hangs_is_not_run() -> None:
+    known = Known("ftracetest:hang*", "it never returns", ("arm64",), hangs=True)
+    assert Policy("arm64", "gcc", (known, KNOWN), ()).hangs("ftracetest:hang.tc") == "it never returns"
+    assert not Policy("arm64", "gcc", (known, KNOWN), ()).hangs("ftracetest:dynevent/x.tc")
+    assert not Policy("x86_64", "gcc", (known,), ()).hangs("ftracetest:hang.tc")

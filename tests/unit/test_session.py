@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -72,7 +72,9 @@ class Quiet:
 
 
 class Bench:
-    def __init__(self, directory: Path, dead: tuple[str, ...] = (), broken: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, directory: Path, dead: tuple[str, ...] = (), broken: tuple[str, ...] = (), hangs: Callable[[str], str] | None = None
+    ) -> None:
         self.reported: list[CaseResult] = []
         self.booted: list[str] = []
         self._dead = dead
@@ -84,7 +86,9 @@ class Bench:
         earlier.note("numbers:3", 100.0)
         earlier.save()
         boot, durations = Boot(Path("image"), Path("initramfs")), Durations(Cache(directory), "none")
-        self.session = Session(suites, cast(Target, None), boot, (), self.start, durations, self.reported.append)
+        self.session = Session(
+            suites, cast(Target, None), boot, (), self.start, durations, self.reported.append, hangs=hangs or (lambda case: "")
+        )
 
     @contextlib.contextmanager
     def start(self, boot: Boot, name: str) -> Iterator[Guest]:
@@ -121,6 +125,14 @@ def test_each_case_once_and_one_guest_is_the_last(tmp_path: Path, guests: int) -
     assert sorted(bench.run(guests)) == [False] * (guests - 1) + [True]
     assert bench.outcomes() == {Outcome.PASS: CASES - 1, Outcome.LOST: 1}
     assert bench.session.join() is None
+
+
+def test_case_that_hangs_is_skipped_and_says_why(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, hangs=lambda case: "for ever" if case == "numbers:5" else "")
+    bench.run(1)
+    assert bench.outcomes() == {Outcome.PASS: CASES - 2, Outcome.LOST: 1, Outcome.SKIP: 1}
+    (skipped,) = [result for result in bench.reported if result.outcome is Outcome.SKIP]
+    assert (skipped.id, skipped.diagnostic) == ("numbers:5", "not run, it hangs: for ever")
 
 
 def test_helper_that_does_not_boot_costs_no_case(tmp_path: Path) -> None:
