@@ -60,7 +60,7 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[
                     include: list[str | Path] = ["-isystem", kernel.headers, "-include", kernel.headers / "nolibc" / "nolibc.h"]
                     process.run([*compiler, *_FREESTANDING, *include, "-o", program, source])
                     root.add(f"bin/{source.stem}", program.read_bytes(), executable=True)
-                else:
+                elif source.suffix != ".h":
                     root.add(_place(source), source.read_bytes(), executable=source.parent.name != "etc")
             root.tree(scratch / "selftests", SELFTESTS)
             if (modules := kernel.modules / "lib" / "modules").is_dir():

@@ -4,7 +4,8 @@
  *
  *	cd /sys/module/fprobe_bench/parameters; echo NAME >test && cat test
  *
- * in nanoseconds, which are instructions if QEMU counts those (-icount shift=0).
+ * in nanoseconds, which are instructions if QEMU counts those (-icount shift=0). A pattern written to `hold` puts a probe on the
+ * functions that match it, until there is an empty one.
  */
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -15,17 +16,20 @@
 
 #define CALLS		20000
 #define MOST_PROBES	8
+#define CALLED		100
 
 struct bench_test {
 	const char	*name;
 	unsigned int	probes;
 	bool		entry, exit;
 	unsigned int	words;
+	bool		many;
 };
 
-/* `call` is for what user space has set up. */
+/* `call` and `many` are for what user space has set up. */
 static const struct bench_test tests[] = {
 	{ "call", 0 },
+	{ "many", .many = true },
 	{ "entry", 1, true, false },
 	{ "exit", 1, false, true },
 	{ "both", 1, true, true },
@@ -50,6 +54,20 @@ noinline int bench_target(int x)
 /* By a pointer that the compiler cannot see through, or a call of a function that does nothing would be none. */
 static int (*volatile target)(int) = bench_target;
 
+/* bench_many_000 to bench_many_999, each another one, or the compiler would make one of them. */
+#define TEN(each, n)		each(n##0) each(n##1) each(n##2) each(n##3) each(n##4) \
+				each(n##5) each(n##6) each(n##7) each(n##8) each(n##9)
+#define HUNDRED(each, n)	TEN(each, n##0) TEN(each, n##1) TEN(each, n##2) TEN(each, n##3) TEN(each, n##4) \
+				TEN(each, n##5) TEN(each, n##6) TEN(each, n##7) TEN(each, n##8) TEN(each, n##9)
+#define THOUSAND(each)		HUNDRED(each, 0) HUNDRED(each, 1) HUNDRED(each, 2) HUNDRED(each, 3) HUNDRED(each, 4) \
+				HUNDRED(each, 5) HUNDRED(each, 6) HUNDRED(each, 7) HUNDRED(each, 8) HUNDRED(each, 9)
+#define FUNCTION(n)		static noinline int bench_many_##n(int x) { OPTIMIZER_HIDE_VAR(x); return x ^ 0x1##n; }
+#define ADDRESS(n)		bench_many_##n,
+
+THOUSAND(FUNCTION)
+
+static int (*volatile many[])(int) = { THOUSAND(ADDRESS) };
+
 static notrace int count_entry(struct fprobe *fp, unsigned long ip, unsigned long ret_ip, claim_regs *regs, void *data)
 {
 	hits++;
@@ -61,16 +79,22 @@ static notrace void count_exit(struct fprobe *fp, unsigned long ip, unsigned lon
 	hits++;
 }
 
-static u64 nanoseconds(unsigned int calls)
+static u64 nanoseconds(const struct bench_test *test, unsigned int calls)
 {
 	unsigned long flags;
-	unsigned int i;
+	unsigned int i, j;
 	u64 start, end;
 
 	local_irq_save(flags);
 	start = ktime_get_ns();
-	for (i = 0; i < calls; i++)
-		target(i);
+	if (test->many) {
+		for (i = 0; i < calls; i += CALLED)
+			for (j = 0; j < CALLED; j++)
+				many[j](i);
+	} else {
+		for (i = 0; i < calls; i++)
+			target(i);
+	}
 	end = ktime_get_ns();
 	local_irq_restore(flags);
 	return end - start;
@@ -85,10 +109,10 @@ static int measure(const struct bench_test *test)
 	unsigned long expected = (unsigned long)test->probes * (test->entry + test->exit) * CALLS;
 	u64 first, second;
 
-	nanoseconds(2 * CALLS);
-	first = nanoseconds(CALLS);
+	nanoseconds(test, 2 * CALLS);
+	first = nanoseconds(test, CALLS);
 	hits = 0;
-	second = nanoseconds(CALLS);
+	second = nanoseconds(test, CALLS);
 	if (hits != expected) {
 		snprintf(line, sizeof(line), "%lu hits of %lu", hits, expected);
 		return -EIO;
@@ -141,6 +165,32 @@ static const struct kernel_param_ops test_ops = { .set = run, .get = show };
 
 module_param_cb(test, &test_ops, NULL, 0600);
 MODULE_PARM_DESC(test, "what to measure; reads as nanoseconds per call, or as what went wrong");
+
+static struct fprobe held;
+
+static int hold(const char *pattern, const struct kernel_param *param)
+{
+	char name[32];
+
+	if (*pattern == '\n')
+		return unregister_fprobe(&held);
+	if (strscpy(name, pattern) < 0)
+		return -EINVAL;
+	held = (struct fprobe){ .entry_handler = count_entry, .exit_handler = count_exit };
+	return register_fprobe(&held, strim(name), NULL);
+}
+
+static const struct kernel_param_ops hold_ops = { .set = hold };
+
+module_param_cb(hold, &hold_ops, NULL, 0200);
+MODULE_PARM_DESC(hold, "the functions to hold a probe on; none to let go");
+
+static void __exit let_go(void)
+{
+	unregister_fprobe(&held);
+}
+
+module_exit(let_go);
 
 MODULE_DESCRIPTION("What a call of a probed function takes");
 MODULE_LICENSE("GPL");

@@ -6,9 +6,8 @@
  * One line: `vfs_read(4321) = 4321, ...`, or why it cannot be.
  */
 #include <asm/ptrace.h>
-#include <linux/bpf.h>
 
-#define SIZE(array) (sizeof(array) / sizeof(*(array)))
+#include "bpf.h"
 
 /* Where the context of a program has a function's third argument and its return value. */
 #if defined(__x86_64__)
@@ -44,28 +43,11 @@ struct seen {
 
 static const char *const names[] = { "vfs_read", "vfs_write" };
 
-#define INSN(op, to, from, offset, value) \
-	((struct bpf_insn){ .code = op, .dst_reg = to, .src_reg = from, .off = offset, .imm = value })
-#define MOVE(to, from)		INSN(BPF_ALU64 | BPF_MOV | BPF_X, to, from, 0, 0)
-#define SET(to, value)		INSN(BPF_ALU64 | BPF_MOV | BPF_K, to, 0, 0, value)
-#define ADD(to, value)		INSN(BPF_ALU64 | BPF_ADD | BPF_K, to, 0, 0, value)
-#define SHIFT_RIGHT(to, value)	INSN(BPF_ALU64 | BPF_RSH | BPF_K, to, 0, 0, value)
-#define WORD			(sizeof(long) == 8 ? BPF_DW : BPF_W)
-#define LOAD_WORD(to, from, offset) INSN(BPF_LDX | WORD | BPF_MEM, to, from, offset, 0)
-#define LOAD(to, from, offset)	INSN(BPF_LDX | BPF_DW | BPF_MEM, to, from, offset, 0)
-#define STORE(to, offset, from)	INSN(BPF_STX | BPF_DW | BPF_MEM, to, from, offset, 0)
-#define STORE_32(to, offset, from) INSN(BPF_STX | BPF_W | BPF_MEM, to, from, offset, 0)
-#define CALL(function)		INSN(BPF_JMP | BPF_CALL, 0, 0, 0, function)
-#define SKIP_IF(register, op, value, count) INSN(BPF_JMP | op | BPF_K, register, 0, count, value)
-#define END			INSN(BPF_JMP | BPF_EXIT, 0, 0, 0, 0)
-
-static long bpf(int command, union bpf_attr *attr)
-{
-	return syscall(__NR_bpf, command, attr, sizeof(*attr));
-}
+/* An index for each. */
+static const unsigned long long cookies[SIZE(names)] = { 0, 1 };
 
 /* A program that puts the word at @offset of its context into member @value of the map's element, and counts behind it. */
-static long load(int map, int offset, int value)
+static long load_store(int map, int offset, int value)
 {
 	struct bpf_insn program[] = {
 		MOVE(BPF_REG_6, BPF_REG_1),
@@ -89,44 +71,8 @@ static long load(int map, int offset, int value)
 		SET(BPF_REG_0, 0),
 		END,
 	};
-	union bpf_attr attr = {
-		.prog_type = BPF_PROG_TYPE_KPROBE,
-		.expected_attach_type = BPF_TRACE_KPROBE_MULTI,
-		.insns = (unsigned long)program,
-		.insn_cnt = SIZE(program),
-		.license = (unsigned long)"GPL",
-	};
 
-	return bpf(BPF_PROG_LOAD, &attr);
-}
-
-static long attach(long program, unsigned int flags)
-{
-	static unsigned long long cookies[SIZE(names)];
-	union bpf_attr attr = {
-		.link_create = {
-			.prog_fd = program,
-			.attach_type = BPF_TRACE_KPROBE_MULTI,
-			.kprobe_multi = {
-				.flags = flags,
-				.cnt = SIZE(names),
-				.syms = (unsigned long)names,
-				.cookies = (unsigned long)cookies,
-			},
-		},
-	};
-	unsigned int i;
-
-	for (i = 0; i < SIZE(names); i++)
-		cookies[i] = i;
-	return bpf(BPF_LINK_CREATE, &attr);
-}
-
-static int failed(const char *what)
-{
-	printf("%s: error %d\n", what, errno);
-	/* EOPNOTSUPP is an answer: this kernel has none. */
-	return errno != EOPNOTSUPP;
+	return load(program, SIZE(program));
 }
 
 int main(void)
@@ -144,14 +90,14 @@ int main(void)
 
 	if (map < 0 || zero < 0 || null < 0)
 		return failed("map");
-	entry = load(map, THIRD, __builtin_offsetof(struct seen, third));
-	exit = load(map, RETURNED, __builtin_offsetof(struct seen, returned));
+	entry = load_store(map, THIRD, __builtin_offsetof(struct seen, third));
+	exit = load_store(map, RETURNED, __builtin_offsetof(struct seen, returned));
 	if (entry < 0 || exit < 0)
 		return failed("program");
-	links[0] = attach(entry, 0);
+	links[0] = attach(entry, 0, names, SIZE(names), cookies);
 	if (links[0] < 0)
 		return failed("kprobe.multi");
-	links[1] = attach(exit, BPF_F_KPROBE_MULTI_RETURN);
+	links[1] = attach(exit, BPF_F_KPROBE_MULTI_RETURN, names, SIZE(names), cookies);
 	if (links[1] < 0)
 		return failed("kretprobe.multi");
 
