@@ -285,23 +285,33 @@ def series_show(spec: str) -> None:
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 @_cache
 def series_check(spec: str, tree_spec: str | None, as_json: bool, cache: Path) -> int:
-    """Does it apply to this tree? Patch by patch."""
+    """Does it apply to this tree, and what does checkpatch say? Patch by patch."""
     found = series.load(spec)
     where = Cache(cache)
+    store = tree.Store(where)
     with where.lock():
         source = tree.resolve(tree_spec or tree.default_spec(found.tested_on), where)
         applied = series.apply(found, source, where)
-        unfounded = series.unfounded(found.written_after, tree.Store(where), source.commit) if found.written_after else []
+        unfounded = series.unfounded(found.written_after, store, source.commit) if found.written_after else []
+        remarks = series.remarks(found, store, source.commit, where)
+    said = {patch.name: [one for one in remarks or () if one.patch == patch.name] for patch in found.patches}
     if as_json:
-        click.echo(to_json(applied.results).decode())
+        rows = [{**msgspec.to_builtins(one), "checkpatch": said[one.patch]} for one in applied.results]
+        click.echo(to_json(rows).decode())
     else:
         table = Table(box=None, pad_edge=False)
         for patch in applied.results:
-            table.add_row(patch.state.value, patch.patch, escape(patch.detail))
+            count = len(said[patch.patch])
+            table.add_row(patch.state.value, patch.patch, f"checkpatch: {count}" if count else "", escape(patch.detail))
         _out.print(table)
     for title in unfounded:
         _err.print(escape(f"not upstream in this tree, as series.toml has it: {title}"))
-    return 0 if applied.complete and not unfounded else 1
+    if remarks is None:
+        _err.print("this tree has no checkpatch")
+    unargued = list(series.unargued(remarks or (), found.argued))
+    for remark in unargued:
+        _err.print(escape(f"checkpatch: {remark}"))
+    return 0 if applied.complete and not unfounded and not (found.argued and unargued) else 1
 
 
 @cli.command()

@@ -160,6 +160,14 @@ class Origin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     patches: tuple[OriginalPatch, ...] = msgspec.field(name="patch", default=())
 
 
+class Argued(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why checkpatch's remarks of a `type` stand, in the patches that a glob names."""
+
+    type: str
+    reason: str
+    patch: str = "*"
+
+
 class Series(Struct, frozen=True):
     """Patches in order. `digest` covers their order and content, nothing else."""
 
@@ -175,6 +183,8 @@ class Series(Struct, frozen=True):
     claims: tuple[Claim, ...] = ()
     measures: tuple[Measure, ...] = ()
     written_after: Origin | None = None
+    argued: tuple[Argued, ...] = ()
+    """A series that argues with checkpatch has nothing to hide from it: what is not argued is an error."""
 
 
 class Tree(Struct, frozen=True):

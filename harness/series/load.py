@@ -14,7 +14,7 @@ from unidiff.patch import PatchSet
 from harness import paths
 from harness.cache import digest_of
 from harness.errors import UserError
-from harness.model import CasePattern, Origin, Patch, Series
+from harness.model import Argued, CasePattern, Origin, Patch, Series
 from harness.series.claims import read_claims, read_measures
 
 NONE = Series(name="none", origin="", digest=digest_of("none"))
@@ -29,6 +29,7 @@ class _Description(Struct, frozen=True, forbid_unknown_fields=True, rename="keba
     fragment: str = ""
     must_run: tuple[CasePattern, ...] = ()
     origin: Origin | None = None
+    checkpatch: tuple[Argued, ...] = ()
 
 
 def bundled() -> list[str]:
@@ -70,6 +71,7 @@ def load(spec: str) -> Series:
         claims=read_claims(directory / "claims.toml"),
         measures=read_measures(directory / "bench.toml"),
         written_after=description.origin,
+        argued=description.checkpatch,
     )
 
 

@@ -93,7 +93,7 @@ def test_series_check(tmp_path: Path) -> None:
     good = fake.series(tmp_path / "good", {"main.c": "int first;\n"})
     done = harness("series", "check", good, "--tree", f"git:{tree}#main", "--json", cwd=tmp_path)
     assert done.returncode == 0
-    assert [patch["state"] for patch in json.loads(done.stdout)] == ["applied"]
+    assert [(patch["state"], patch["checkpatch"]) for patch in json.loads(done.stdout)] == [("applied", [])]
     fake.git(tree, "rm", "--quiet", "main.c")
     fake.git(tree, "commit", "--quiet", "--message=gone")
     done = harness("series", "check", good, "--tree", f"git:{tree}#main", cwd=tmp_path)
