@@ -93,12 +93,17 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """Why it is not tried without the series, in place of `base`: what the base does could not be told from a failure."""
     base_on: dict[str, str] = {}
     """Architectures whose base shows another value than `base`."""
+    patched_on: dict[str, str] = {}
+    """Likewise for `patched`."""
     needs: tuple[str, ...] = ()
     """Symbols without which the value is ABSENT."""
     seconds: float = 60.0
 
     def on_base(self, arch: str) -> str:
         return self.base_on.get(arch, self.base)
+
+    def on_patched(self, arch: str) -> str:
+        return self.patched_on.get(arch, self.patched)
 
 
 class Measure(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):

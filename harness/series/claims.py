@@ -41,6 +41,7 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
         if entry.patched == ABSENT:
             raise UserError(f"{path}: '{entry.case}': '{ABSENT}' with the series", hint="what it needs must be there")
         _check_archs(path, entry.base_on)
+        _check_archs(path, entry.patched_on)
     for archs in file.absent.values():
         _check_archs(path, archs)
     return tuple(_with_absent(entry, file.absent) for entry in file.claim)

@@ -27,9 +27,9 @@ class ClaimsSuite(Suite):
 
 def _judge(claim: Claim, target: Target, seen: str, why: str, log: str = "", seconds: float = 0.0) -> CaseResult:
     """`seen` is empty if there was no value; `why` says so, or why it is what it is."""
-    base = claim.on_base(target.arch)
-    outcome = Outcome.PASS if seen and seen == (claim.patched if target.patched else base) else Outcome.FAIL
+    base, patched = claim.on_base(target.arch), claim.on_patched(target.arch)
+    outcome = Outcome.PASS if seen and seen == (patched if target.patched else base) else Outcome.FAIL
     found = " ".join(filter(None, [f"'{seen}'" if seen else "nothing", f"({why})" if why else ""]))
-    expected = f"base: {repr(base) if base else 'not tried'}, patched: '{claim.patched}'"
+    expected = f"base: {repr(base) if base else 'not tried'}, patched: '{patched}'"
     told = f"seen {found} {'with' if target.patched else 'without'} the series; {expected}"
     return CaseResult(ClaimsSuite.name, claim.case, outcome, seconds, told, f"{claim.says}\n{told}\n{log}".strip())
