@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,6 +63,10 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     """The parameter by which a later boot on that host need not measure it: a format string, given the groups of `learn`."""
     qemu: str = ""
     """The oldest that boots it."""
+
+    def __post_init__(self) -> None:
+        if bool(self.learn) != bool(self.tell) or self.tell.count("{}") != re.compile(self.learn).groups:
+            raise ValueError("what is learned is told: a {} in `tell` for each group of `learn`")
 
 
 class Packages(Struct, frozen=True, forbid_unknown_fields=True):

@@ -306,9 +306,7 @@ def series_check(spec: str, tree_spec: str | None, as_json: bool, cache: Path) -
         _out.print(table)
     for title in unfounded:
         _err.print(escape(f"not upstream in this tree, as series.toml has it: {title}"))
-    if remarks is None:
-        _err.print("this tree has no checkpatch")
-    unargued = list(series.unargued(remarks or (), found.argued))
+    unargued = ["the tree has none"] if remarks is None else list(series.unargued(remarks, found.argued))
     for remark in unargued:
         _err.print(escape(f"checkpatch: {remark}"))
     return 0 if applied.complete and not unfounded and not (found.argued and unargued) else 1

@@ -172,6 +172,10 @@ class Argued(Struct, frozen=True, forbid_unknown_fields=True):
     reason: str
     patch: str = "*"
 
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise ValueError(f"checkpatch's {self.type} is argued without a reason")
+
 
 class Series(Struct, frozen=True):
     """Patches in order. `digest` covers their order and content, nothing else."""

@@ -41,7 +41,8 @@ class Console:
         self._scanner = Scanner()
         self._splats: list[Splat] = []
         self._tail: deque[str] = deque(maxlen=_REMEMBERED_LINES)
-        self._offset = self._file.tell()
+        self.begin = self._offset = self._file.tell()
+        """Where this guest's part of the file begins."""
         self.spoke = False
         self._thread = threading.Thread(target=self._pump, name="console", daemon=True)
         self._thread.start()

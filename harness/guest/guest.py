@@ -78,7 +78,7 @@ class Guest:
 
     def wait_for_agent(self) -> None:
         """Raises GuestGone if the kernel dies or the deadline passes first, InfrastructureError if QEMU did not even start."""
-        start, begin = time.monotonic(), self.console.offset
+        start = time.monotonic()
         try:
             self._wait(self._channel.ready, start + BOOT_SECONDS * self.patience)
         except GuestLost:
@@ -90,9 +90,11 @@ class Guest:
         self.run("true", "boot-end", 10)
         self.booted_at = self.console.offset
         if self._sign:
-            self.misboot = next((line for line in self.console.read(begin, self.booted_at) if self._sign in line), "")
+            self.misboot = next(
+                (line for line in self.console.read(self.console.begin, self.booted_at) if self._sign in line), ""
+            )
         if self._host and not self.misboot:
-            self._host.learn(self.console.read(begin, self.booted_at))
+            self._host.learn(self.console.read(self.console.begin, self.booted_at))
 
     def run(self, script: str, label: str, seconds: float) -> CommandResult:
         """Run a shell script; `seconds` is its deadline before the guest's patience. Its stderr is folded in.

@@ -33,11 +33,11 @@ class Host:
         return (self._machine.tell.format(*known),) if known else ()
 
     def learn(self, said: Iterable[str]) -> None:
-        """From the lines of a good boot; the first one has it."""
+        """From the lines of a good boot: the last that has it. The first boot of them all has the word."""
         if self._machine.learn and not self._known():
-            found = filter(None, (re.search(self._machine.learn, line) for line in said))
-            if match := next(found, None):
-                self._cache.write_record(_KIND, self._key, match.groups())
+            found = [match.groups() for line in said if (match := re.search(self._machine.learn, line))]
+            if found:
+                self._cache.write_record(_KIND, self._key, found[-1])
 
     def _known(self) -> tuple[str, ...] | None:
         return self._cache.read_record(_KIND, self._key, tuple[str, ...])

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from msgspec import Struct
 
 from harness import process
 from harness.cache import Cache
-from harness.errors import CommandFailed
+from harness.errors import CommandFailed, InfrastructureError
 from harness.model import Argued, Patch, Series
 from harness.tree import Store
 
 _SCRIPT = "scripts/checkpatch.pl"
 _LISTS = ("scripts/spelling.txt", "scripts/const_structs.checkpatch")
 _OPTIONS = ("--strict", "--show-types", "--terse", "--no-summary", "--no-tree", "--color=never")
-_REMARK = re.compile(r"^.+?:(\d+): [A-Z]+:([A-Z_]+): (.*)$", re.MULTILINE)
+_REMARK = re.compile(r"^.+?:(\d+): [A-Z]+:([A-Z0-9_]+): (.*)$", re.MULTILINE)
 
 
 class Remark(Struct, frozen=True):
@@ -33,19 +35,30 @@ class Remark(Struct, frozen=True):
 
 
 def remarks(series: Series, store: Store, commit: str, cache: Cache) -> list[Remark] | None:
-    """In the order of the patches; None if the tree of `commit` has no checkpatch."""
+    """In the order of the patches; None if the tree of `commit` has no checkpatch. Commits that a message names are not looked
+    up.
+
+    Raises InfrastructureError if it does not run."""
     with cache.scratch() as scratch:
         try:
             (scratch / "checkpatch.pl").write_text(store.read_file(commit, _SCRIPT))
-            for path in _LISTS:
-                (scratch / path.rpartition("/")[2]).write_text(store.read_file(commit, path))
         except CommandFailed:
             return None
+        for path in _LISTS:
+            with contextlib.suppress(CommandFailed):
+                (scratch / path.rpartition("/")[2]).write_text(store.read_file(commit, path))
 
         def ask(patch: Patch) -> list[Remark]:
-            # Its status is 1 if it has a remark.
-            said = process.run(["perl", scratch / "checkpatch.pl", *_OPTIONS, patch.path], check=False).stdout
-            return [Remark(patch.name, int(line), kind, text) for line, kind, text in _REMARK.findall(said)]
+            # It obeys, and writes, files of the folder that it is called in and of the user's home.
+            home = scratch / f"of {patch.name}"
+            home.mkdir()
+            argv: list[str | Path] = ["perl", scratch / "checkpatch.pl", *_OPTIONS, patch.path]
+            answer = process.run(argv, cwd=home, env={"HOME": str(home)}, check=False)
+            said = [Remark(patch.name, int(line), kind, text) for line, kind, text in _REMARK.findall(answer.stdout)]
+            if bool(answer.returncode) != bool(said):
+                why = answer.stdout.strip().splitlines()
+                raise InfrastructureError(f"checkpatch failed on {patch.name}", hint=why[-1] if why else "it said nothing")
+            return said
 
         with ThreadPoolExecutor() as pool:
             return [remark for found in pool.map(ask, series.patches) for remark in found]

@@ -38,7 +38,7 @@ def read_claims(path: Path) -> tuple[Claim, ...]:
     for entry in file.claim:
         if bool(entry.base) == bool(entry.not_on_base):
             raise UserError(f"{path}: '{entry.case}': one of base and not-on-base", hint="it is tried there or it is not")
-        if entry.patched == ABSENT:
+        if ABSENT in (entry.patched, *entry.patched_on.values()):
             raise UserError(f"{path}: '{entry.case}': '{ABSENT}' with the series", hint="what it needs must be there")
         _check_archs(path, entry.base_on)
         _check_archs(path, entry.patched_on)

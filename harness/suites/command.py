@@ -6,7 +6,7 @@ from harness.guest import Guest
 from harness.model import CaseResult, Outcome
 from harness.suites.base import Case, Suite, Target
 
-_SECONDS = 600.0
+_SECONDS = 1200.0
 
 
 class CommandSuite(Suite):

@@ -70,7 +70,8 @@ class Session:
         hangs: Callable[[str], str] = lambda case: "",
     ) -> None:
         """`quiet` are the kernel parameters for a boot that nobody judges: all but the first. `name` tells this session's guests
-        from those of another one of the same kernel. `hangs` says why a case, by its id, must not be run, if so."""
+        from those of another one of the same kernel. `hangs` says why a case, by its id, must not be run
+        unless it is named, if so."""
         self._suites = suites
         self._target = target
         self._boot = boot
@@ -83,17 +84,15 @@ class Session:
         self._joined = 0
         self._fresh = _FRESH
         self._running = 0
-        planned = [
-            _Planned(suite, case, wanted)
-            for suite, selection in suites
-            for case in suite.plan(target)
-            if (wanted := tuple(name for name in case.names if selection.wants(name)))
-        ]
-        for one in planned:
-            if why := hangs(one.id):
-                for case in one.names:
-                    emit(CaseResult(one.suite.name, case, Outcome.SKIP, diagnostic=f"not run, it hangs: {why}"))
-        planned = [one for one in planned if not hangs(one.id)]
+        planned = []
+        for suite, selection in suites:
+            for case in suite.plan(target):
+                wanted = tuple(name for name in case.names if selection.wants(name))
+                if wanted and (why := hangs(f"{suite.name}:{case.label}")) and case.label not in selection.globs:
+                    for name in wanted:
+                        emit(CaseResult(suite.name, name, Outcome.SKIP, diagnostic=f"not run, it hangs: {why}"))
+                elif wanted:
+                    planned.append(_Planned(suite, case, wanted))
         self._queue = deque(one for one in planned if not one.suite.in_order)
         self._in_order = deque(one for one in planned if one.suite.in_order)
         """For the first guest alone."""
@@ -135,7 +134,6 @@ class Session:
             with self._start(
                 self._quiet if judged else self._boot, f"console-{guest_name}" if guest_name else "console"
             ) as guest:
-                begin = guest.console.offset
                 try:
                     guest.wait_for_agent()
                 except GuestGone as gone:
@@ -157,12 +155,12 @@ class Session:
                 if judged:
                     self._durations.note("boot", guest.boot_seconds)
                 else:
-                    self._judge(guest, begin, clean=not splats)
+                    self._judge(guest, clean=not splats)
                     judged = True
                 self._take_cases(guest, number, who)
 
-    def _judge(self, guest: Guest, begin: int, clean: bool) -> None:
-        lines = list(guest.console.read(begin, guest.booted_at))
+    def _judge(self, guest: Guest, clean: bool) -> None:
+        lines = list(guest.console.read(guest.console.begin, guest.booted_at))
         for suite, selection in self._suites:
             for result in suite.judge_boot(lines, self._target, guest):
                 # A splat on the console was said already, whether that case was asked for or not.

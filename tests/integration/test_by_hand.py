@@ -10,7 +10,9 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from harness.arch import load
 from harness.cache import Cache
+from harness.guest import Host
 from harness.model import Kernel, Outcome
 from harness.paths import default_cache
 from harness.results import read_run
@@ -65,6 +67,13 @@ def test_shell_ends_by_exit_too(tmp_path: Path) -> None:
 def test_one_command(tmp_path: Path) -> None:
     done = harness("shell", "--arch", "arm64", "--cmd", "uname -m; exit 7", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (7, "aarch64\n")
+
+
+def test_what_one_guest_measured_another_is_told(tmp_path: Path) -> None:
+    command = ("shell", "--arch", "x86_64", "--cmd", "cat /proc/cmdline")
+    assert harness(*command, cwd=tmp_path).returncode == 0
+    told = Host(load("x86_64"), Cache(default_cache())).parameters  # nothing, if its clock could not be measured
+    assert set(told) <= set(harness(*command, cwd=tmp_path).stdout.split())
 
 
 def test_commands_of_a_run_are_cases(tmp_path: Path) -> None:

@@ -100,6 +100,9 @@ def test_each_kernel_has_its_own_value() -> None:
     assert judged("said so\r\nvalue:  blue \r\n", patched=False).outcome is Outcome.PASS
     for wrong in (judged("value: blue\n"), judged("value: red\n", patched=False), judged("value: redder\n")):
         assert wrong.outcome is Outcome.FAIL
+    elsewhere = judged("value: pink\n", patched_on={"x86_64": "pink"})
+    assert elsewhere.outcome is Outcome.PASS
+    assert judged("value: pink\n", patched_on={"arm64": "pink"}).outcome is Outcome.FAIL
     for result in (judged("value: red\n"), wrong):
         for text in (result.diagnostic, result.log):
             assert "seen 'red" in text

@@ -59,7 +59,7 @@ def test_what_one_boot_measured_the_next_is_told(tmp_path: Path) -> None:
     host = Host(x86, cache)
     host.learn(["Fast TSC calibration failed"])
     assert host.parameters == ()
-    host.learn(["[    0.000000][    T0] tsc: Detected 2000.012 MHz processor", "tsc: Detected 1.000 MHz processor"])
+    host.learn(["[    0.000000][    T0] tsc: Detected 1000.000 MHz processor", "tsc: Detected 2000.012 MHz TSC"])
     host.learn(["tsc: Detected 3000.000 MHz processor"])
     assert Host(x86, cache).parameters == ("tsc_early_khz=2000012",)
     assert Host(arch.load("arm64"), cache).parameters == ()

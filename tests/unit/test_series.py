@@ -6,7 +6,7 @@ import pytest
 
 from harness import series, tree
 from harness.cache import Cache
-from harness.errors import UserError
+from harness.errors import InfrastructureError, UserError
 from harness.model import Argued, PatchState, Tree
 from tests import fake
 
@@ -153,7 +153,10 @@ CHECKPATCH = r"""
 # Like the real one where the harness listens: a status of 1, and one line for each remark.
 my $file = $ARGV[-1];
 open(my $patch, "<", $file) or die;
-while (<$patch>) { $found = print "$file:$.: CHECK:ODD_WORD: odd: word?\n" if /^\+.*odd/ }
+while (<$patch>) {
+    die "no idea" if /^\+.*even/;
+    $found = print "$file:$.: CHECK:ODD_2: odd: word?\n" if /^\+.*odd/;
+}
 exit($found);
 """
 
@@ -163,20 +166,20 @@ def test_checkpatch(tmp_path: Path, cache: Cache) -> None:
     found = series.load(str(directory))
     without = tree.resolve(f"tarball:{fake.write_tarball(tmp_path / 'without.tar.gz')}", cache)
     assert series.remarks(found, tree.Store(cache), without.commit, cache) is None
-    scripts = {
-        "linux-6.12.99/scripts/checkpatch.pl": CHECKPATCH,
-        "linux-6.12.99/scripts/spelling.txt": "",
-        "linux-6.12.99/scripts/const_structs.checkpatch": "",
-    }
+    scripts = {"linux-6.12.99/scripts/checkpatch.pl": CHECKPATCH}
     base = tree.resolve(f"tarball:{fake.write_tarball(tmp_path / 'linux.tar.gz', scripts)}", cache)
     said = series.remarks(found, tree.Store(cache), base.commit, cache)
     assert said is not None
     (remark,) = said
-    assert (remark.patch, remark.type, remark.text) == ("0001-change-1.patch", "ODD_WORD", "odd: word?")
+    assert (remark.patch, remark.type, remark.text) == ("0001-change-1.patch", "ODD_2", "odd: word?")
     assert remark.line == (directory / remark.patch).read_text().splitlines().index("+int odd;") + 1
 
     assert list(series.unargued(said, [])) == [str(remark)]
-    assert not list(series.unargued(said, [Argued("ODD_WORD", "it is not", "0001-*")]))
-    unanswered, unsaid = series.unargued(said, [Argued("ODD_WORD", "it is not", "0002-*")])
+    assert not list(series.unargued(said, [Argued("ODD_2", "it is not", "0001-*")]))
+    unanswered, unsaid = series.unargued(said, [Argued("ODD_2", "it is not", "0002-*")])
     assert unanswered == str(remark)
     assert "0002-*" in unsaid
+
+    broken = series.load(str(fake.series(tmp_path / "broken", {"main.c": "int even;\n"})))
+    with pytest.raises(InfrastructureError, match="failed on 0001"):
+        series.remarks(broken, tree.Store(cache), base.commit, cache)

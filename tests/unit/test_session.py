@@ -47,7 +47,7 @@ class Quiet:
     console: Any
     boot_seconds = 0.0
     patience = 5
-    booted_at = offset = 0
+    booted_at = offset = begin = 0
 
     def __init__(self, alive: bool, misboots: list[str]) -> None:
         self.console = self
@@ -73,7 +73,12 @@ class Quiet:
 
 class Bench:
     def __init__(
-        self, directory: Path, dead: tuple[str, ...] = (), broken: tuple[str, ...] = (), hangs: Callable[[str], str] | None = None
+        self,
+        directory: Path,
+        dead: tuple[str, ...] = (),
+        broken: tuple[str, ...] = (),
+        hangs: Callable[[str], str] = lambda case: "",
+        globs: tuple[str, ...] = (),
     ) -> None:
         self.reported: list[CaseResult] = []
         self.booted: list[str] = []
@@ -81,14 +86,12 @@ class Bench:
         self._broken = broken
         self.misboots: list[str] = []
         self.numbers = Numbers()
-        suites = [(self.numbers, Selection("numbers"))]
+        suites = [(self.numbers, Selection("numbers", globs))]
         earlier = Durations(Cache(directory), "none")
         earlier.note("numbers:3", 100.0)
         earlier.save()
         boot, durations = Boot(Path("image"), Path("initramfs")), Durations(Cache(directory), "none")
-        self.session = Session(
-            suites, cast(Target, None), boot, (), self.start, durations, self.reported.append, hangs=hangs or (lambda case: "")
-        )
+        self.session = Session(suites, cast(Target, None), boot, (), self.start, durations, self.reported.append, hangs=hangs)
 
     @contextlib.contextmanager
     def start(self, boot: Boot, name: str) -> Iterator[Guest]:
@@ -133,6 +136,15 @@ def test_case_that_hangs_is_skipped_and_says_why(tmp_path: Path) -> None:
     assert bench.outcomes() == {Outcome.PASS: CASES - 2, Outcome.LOST: 1, Outcome.SKIP: 1}
     (skipped,) = [result for result in bench.reported if result.outcome is Outcome.SKIP]
     assert (skipped.id, skipped.diagnostic) == ("numbers:5", "not run, it hangs: for ever")
+
+
+def test_case_that_hangs_is_run_if_it_is_named(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, hangs=lambda case: "for ever", globs=("5", "1*"))
+    bench.run(1)
+    found = {result.name: result.outcome for result in bench.reported if result.suite == "numbers"}
+    assert found.pop("5") is Outcome.PASS
+    assert found
+    assert set(found.values()) == {Outcome.SKIP}
 
 
 def test_helper_that_does_not_boot_costs_no_case(tmp_path: Path) -> None:

@@ -167,17 +167,27 @@ module_param_cb(test, &test_ops, NULL, 0600);
 MODULE_PARM_DESC(test, "what to measure; reads as nanoseconds per call, or as what went wrong");
 
 static struct fprobe held;
+static bool holding;
 
 static int hold(const char *pattern, const struct kernel_param *param)
 {
 	char name[32];
+	int ret;
 
-	if (*pattern == '\n')
-		return unregister_fprobe(&held);
+	guard(mutex)(&running);
+	if (*pattern == '\n') {
+		ret = holding ? unregister_fprobe(&held) : 0;
+		holding = false;
+		return ret;
+	}
+	if (holding)
+		return -EBUSY;
 	if (strscpy(name, pattern) < 0)
 		return -EINVAL;
 	held = (struct fprobe){ .entry_handler = count_entry, .exit_handler = count_exit };
-	return register_fprobe(&held, strim(name), NULL);
+	ret = register_fprobe(&held, strim(name), NULL);
+	holding = !ret;
+	return ret;
 }
 
 static const struct kernel_param_ops hold_ops = { .set = hold };
@@ -187,7 +197,8 @@ MODULE_PARM_DESC(hold, "the functions to hold a probe on; none to let go");
 
 static void __exit let_go(void)
 {
-	unregister_fprobe(&held);
+	if (holding)
+		unregister_fprobe(&held);
 }
 
 module_exit(let_go);

@@ -10,7 +10,7 @@
 static char text[64 * MOST];
 static const char *names[MOST];
 
-/* Cut what comes in at its line ends. Returns the number of names. */
+/* Cut what comes in at its line ends. Returns the number of names; 0 if there are none, too many, or half a one. */
 static unsigned int read_names(void)
 {
 	unsigned int count = 0, length = 0;
@@ -24,7 +24,7 @@ static unsigned int read_names(void)
 		names[count++] = name;
 		name = end + 1;
 	}
-	return count;
+	return *name ? 0 : count;
 }
 
 int main(int argc, char **argv, char **environment)
@@ -37,16 +37,18 @@ int main(int argc, char **argv, char **environment)
 
 	if (argc < 3 || !count)
 		return 2;
-	if (program < 0)
-		return failed("program");
-	if (attach(program, flags, names, count, 0) < 0)
-		return failed("kprobe.multi");
+	if (program < 0 || attach(program, flags, names, count, 0) < 0) {
+		failed(program < 0 ? "program" : "kprobe.multi");
+		return 1;
+	}
 	child = fork();
 	if (!child) {
 		execve(argv[2], argv + 2, environment);
 		exit(127);
 	}
-	if (child < 0 || waitpid(child, &status, 0) < 0)
-		return failed(argv[2]);
+	if (child < 0 || waitpid(child, &status, 0) < 0) {
+		failed(argv[2]);
+		return 1;
+	}
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
