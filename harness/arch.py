@@ -65,7 +65,11 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     """The oldest that boots it."""
 
     def __post_init__(self) -> None:
-        if bool(self.learn) != bool(self.tell) or self.tell.count("{}") != re.compile(self.learn).groups:
+        try:
+            groups = re.compile(self.learn).groups
+        except re.error as error:
+            raise ValueError(f"`learn` is no regular expression: {error}") from None
+        if bool(self.learn) != bool(self.tell) or self.tell.count("{}") != groups:
             raise ValueError("what is learned is told: a {} in `tell` for each group of `learn`")
 
 

@@ -293,10 +293,13 @@ def series_check(spec: str, tree_spec: str | None, as_json: bool, cache: Path) -
         source = tree.resolve(tree_spec or tree.default_spec(found.tested_on), where)
         applied = series.apply(found, source, where)
         unfounded = series.unfounded(found.written_after, store, source.commit) if found.written_after else []
-        remarks = series.remarks(found, store, source.commit, where)
+    remarks = series.remarks(found, store, source.commit, where)
     said = {patch.name: [one for one in remarks or () if one.patch == patch.name] for patch in found.patches}
     if as_json:
-        rows = [{**msgspec.to_builtins(one), "checkpatch": said[one.patch]} for one in applied.results]
+        # null where nobody looked
+        rows = [
+            {**msgspec.to_builtins(one), "checkpatch": None if remarks is None else said[one.patch]} for one in applied.results
+        ]
         click.echo(to_json(rows).decode())
     else:
         table = Table(box=None, pad_edge=False)

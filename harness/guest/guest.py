@@ -68,6 +68,8 @@ class Guest:
         self.boot_seconds = 0.0
         self.booted_at = 0
         """Offset of console.log at which the agent was reached."""
+        self.boot_log: list[str] = []
+        """The console's lines until then."""
         self.misboot = ""
         """What the kernel said if the machine went wrong, and not the kernel."""
         self._machine = machine
@@ -89,12 +91,10 @@ class Guest:
         self.boot_seconds = time.monotonic() - start
         self.run("true", "boot-end", 10)
         self.booted_at = self.console.offset
-        if self._sign:
-            self.misboot = next(
-                (line for line in self.console.read(self.console.begin, self.booted_at) if self._sign in line), ""
-            )
+        self.boot_log = list(self.console.read(self.console.begin, self.booted_at))
+        self.misboot = next((line for line in self.boot_log if self._sign and self._sign in line), "")
         if self._host and not self.misboot:
-            self._host.learn(self.console.read(self.console.begin, self.booted_at))
+            self._host.learn(self.boot_log)
 
     def run(self, script: str, label: str, seconds: float) -> CommandResult:
         """Run a shell script; `seconds` is its deadline before the guest's patience. Its stderr is folded in.

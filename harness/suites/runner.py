@@ -70,8 +70,8 @@ class Session:
         hangs: Callable[[str], str] = lambda case: "",
     ) -> None:
         """`quiet` are the kernel parameters for a boot that nobody judges: all but the first. `name` tells this session's guests
-        from those of another one of the same kernel. `hangs` says why a case, by its id, must not be run
-        unless it is named, if so."""
+        from those of another one of the same kernel. `hangs` says why a case, by its id, must not be
+        run unless it is named, if so."""
         self._suites = suites
         self._target = target
         self._boot = boot
@@ -160,9 +160,8 @@ class Session:
                 self._take_cases(guest, number, who)
 
     def _judge(self, guest: Guest, clean: bool) -> None:
-        lines = list(guest.console.read(guest.console.begin, guest.booted_at))
         for suite, selection in self._suites:
-            for result in suite.judge_boot(lines, self._target, guest):
+            for result in suite.judge_boot(guest.boot_log, self._target, guest):
                 # A splat on the console was said already, whether that case was asked for or not.
                 if selection.wants(result.name) and (clean or result.id != "boot:console"):
                     self._emit(result)

@@ -93,12 +93,13 @@ def test_series_check(tmp_path: Path) -> None:
     good = fake.series(tmp_path / "good", {"main.c": "int first;\n"})
     done = harness("series", "check", good, "--tree", f"git:{tree}#main", "--json", cwd=tmp_path)
     assert done.returncode == 0
-    assert [(patch["state"], patch["checkpatch"]) for patch in json.loads(done.stdout)] == [("applied", [])]
+    assert [(patch["state"], patch["checkpatch"]) for patch in json.loads(done.stdout)] == [("applied", None)]
     (tree / "scripts" / "checkpatch.pl").write_text('print "$ARGV[-1]:1: CHECK:ODD: it is odd\\n"; exit 1;\n')
     fake.git(tree, "add", "--all")
     fake.git(tree, "commit", "--quiet", "--message=checkpatch")
-    done = harness("series", "check", good, "--tree", f"git:{tree}#main", cwd=tmp_path)
+    done = harness("series", "check", good, "--tree", f"git:{tree}#main", "--json", cwd=tmp_path)
     assert (done.returncode, "ODD: it is odd" in done.stderr) == (0, True)
+    assert [[one["type"] for one in patch["checkpatch"]] for patch in json.loads(done.stdout)] == [["ODD"]]
     for kind, status in (("ODD", 0), ("EVEN", 1)):
         (good / "series.toml").write_text(f'[[checkpatch]]\ntype = "{kind}"\nreason = "so"\n')
         assert harness("series", "check", good, "--tree", f"git:{tree}#main", cwd=tmp_path).returncode == status

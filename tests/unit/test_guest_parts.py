@@ -65,6 +65,14 @@ def test_what_one_boot_measured_the_next_is_told(tmp_path: Path) -> None:
     assert Host(arch.load("arm64"), cache).parameters == ()
 
 
+@pytest.mark.parametrize("change", [("(?:processor|TSC)", "(processor"), ("{}{}", "{}"), ("tell = ", "# ")])
+def test_description_that_learns_nothing_to_tell(tmp_path: Path, change: tuple[str, str]) -> None:
+    text = (paths.QEMU / "x86_64.toml").read_text()
+    (tmp_path / "odd.toml").write_text(text.replace(*change))
+    with pytest.raises(UserError, match="learn"):
+        arch.load("odd", tmp_path)
+
+
 def test_clean_lines() -> None:
     assert lines.clean(b"\x1b[31mred\x1b[0m\x00 caf\xc3\xa9 \xff\r\n") == "red caf\u00e9 \ufffd"
     assert lines.without_printk_prefix("[    1.234567][    T1] hello") == "hello"

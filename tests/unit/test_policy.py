@@ -131,3 +131,4 @@ def test_case_that_hangs_is_not_run() -> None:
     assert Policy("arm64", "gcc", (known, KNOWN), ()).hangs("ftracetest:hang.tc") == "it never returns"
     assert not Policy("arm64", "gcc", (known, KNOWN), ()).hangs("ftracetest:dynevent/x.tc")
     assert not Policy("x86_64", "gcc", (known,), ()).hangs("ftracetest:hang.tc")
+    assert Policy("arm64", "gcc", (known,), ()).judge(result(Outcome.FAIL, "hang.tc")).outcome is Outcome.FAIL

@@ -47,7 +47,7 @@ class Quiet:
     console: Any
     boot_seconds = 0.0
     patience = 5
-    booted_at = offset = begin = 0
+    boot_log: tuple[str, ...] = ()
 
     def __init__(self, alive: bool, misboots: list[str]) -> None:
         self.console = self
