@@ -46,6 +46,11 @@ def test_bundled_series(arch: str, tmp_path: Path) -> None:
     assert harness("report", "runs/latest", cwd=tmp_path).returncode == 0
 
 
+def test_bundled_series_has_an_answer_to_checkpatch(tmp_path: Path) -> None:
+    done = harness("series", "check", "fprobe-on-fgraph", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_claims_and_costs_with_and_without_the_series(tmp_path: Path) -> None:
     suites = ("--suite", "claims", "--suite", "bench")
     done = harness("run", "--arch", "x86_64", "--points", "base,last", *suites, cwd=tmp_path)
