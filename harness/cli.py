@@ -367,7 +367,7 @@ def scan(file: IO[bytes], form: str) -> int:
     \b
     harness scan --format json console.log
     """
-    found = splat.scan(file)
+    found = splat.scan_file(file)
     if form == "json":
         click.echo(asjson.splats_json(found))
     else:

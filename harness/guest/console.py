@@ -56,7 +56,7 @@ class Console:
     def fatal(self) -> bool:
         """The kernel said that it is not going to run on."""
         with self._changed:
-            return any(splat.fatal for splat in [*self._splats, *self._scanner.open])
+            return self._scanner.fatal or any(splat.fatal for splat in self._splats)
 
     def take_splats(self) -> list[Splat]:
         """Those since the last call. One that is still being printed counts as ended: what follows it is news."""

@@ -6,6 +6,7 @@ lines counts as such. Documentation/dev-tools/ktap.rst, testanything.org/tap-ver
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -36,7 +37,7 @@ _DIRECTIVES = {
 }
 
 
-class KtapCase(Struct, frozen=True):
+class KtapCase(Struct, frozen=True, gc=False):
     """A result without subtests. `name` has those of its parents before it, joined with dots."""
 
     name: str
@@ -79,10 +80,18 @@ class _Parser:
         self._at_top = 0
         self._active = False
         self._seen_block = False
+        self._margin = ""
+        """What stands before every line, where something puts a space there."""
 
     def feed(self, line: str) -> None:
-        if match := _VERSION.match(line):
-            if _depth(match) == 0:
+        line = line.removeprefix(self._margin)
+        # Results are what there is most of.
+        if "ok" in line and (match := _RESULT.match(line)) and _is_result(match):
+            self._result(match)
+        elif match := _VERSION.match(line):
+            if not self._active and match["nest"] == " ":
+                self._margin = " "
+            if match["nest"] in ("", self._margin):
                 self._close()
             self._active = self._seen_block = True
             self._before.clear()
@@ -91,8 +100,6 @@ class _Parser:
             self._before.clear()
         elif match := _PLAN.match(line):
             self._plan(_depth(match), int(match["count"]), (match["reason"] or "").strip())
-        elif (match := _RESULT.match(line)) and _is_result(match):
-            self._result(match)
         elif line.lstrip("# \t").startswith("Bail out!"):
             self._done.append(_Node(0, None, "bail-out", Outcome.FAIL, line.strip()))
         elif line.strip() and not _TOTALS.match(line) and len(self._before) < _DIAGNOSTIC_LINES:
@@ -115,7 +122,8 @@ class _Parser:
         # A second plan does not take back what the first one promised.
         self._plans[depth] = max(count, self._plans.get(depth, 0))
         if depth == 0 and count == 0:
-            self._pending.append(_Node(0, None, "nothing-to-run", Outcome.SKIP, reason))
+            why = reason or "nothing was run, and nobody says why"
+            self._pending.append(_Node(0, None, "nothing-to-run", Outcome.SKIP if reason else Outcome.LOST, why))
         if depth == 0 and self._at_top >= count:
             self._close()
 
@@ -124,7 +132,7 @@ class _Parser:
         number = int(match["number"]) if match["number"] else None
         outcome = Outcome.FAIL if match["not"] else Outcome.PASS
         name, reason = match["rest"] or "", ""
-        if remark := _REMARK.search(name):
+        if "#" in name and (remark := _REMARK.search(name)):
             name, reason = name[: remark.start()], remark["text"].strip()
             word = remark["word"].upper() if remark["word"] != "timeout" else ""
             if word in _DIRECTIVES and not (word == "TODO" and outcome is Outcome.PASS):
@@ -142,7 +150,10 @@ class _Parser:
             start -= 1
         node.children = self._adopt(self._pending[start:], depth)
         self._pending[start:] = [node]
-        self._names = {inner: name for inner, name in self._names.items() if inner <= depth}
+        if self._names:
+            if outcome is Outcome.PASS and not node.children and max(self._names) > depth:
+                node.outcome, node.diagnostic = Outcome.LOST, "a subtest was announced, and nothing of it was reported"
+            self._names = {inner: name for inner, name in self._names.items() if inner <= depth}
         self._at_top += depth == 0
         if depth == 0 and 0 in self._plans and self._at_top >= self._plans[0]:
             self._close()
@@ -151,7 +162,7 @@ class _Parser:
         """The children of a result at `depth`: `nodes`, all deeper, with a lost one for each that a plan promised and nobody
         reported, and with a lost parent for those whose parent never reported."""
         planned = [inner for inner in self._plans if inner > depth]
-        if not nodes and not planned:
+        if not (nodes or planned):
             return []
         level = min([node.depth for node in nodes] + planned)
         children: list[_Node] = []
@@ -190,7 +201,8 @@ def _is_result(match: re.Match[str]) -> bool:
 
 
 def _depth(match: re.Match[str]) -> int:
-    return len(match["nest"].expandtabs(4))
+    nest = match["nest"]
+    return len(nest.expandtabs(4)) if nest else 0
 
 
 def _cases(node: _Node, prefix: str) -> list[KtapCase]:
@@ -206,10 +218,9 @@ def _unique(cases: Iterable[KtapCase]) -> list[KtapCase]:
     seen: set[str] = set()
     result = []
     for case in cases:
-        name, copy = case.name, 1
-        while name in seen:
-            copy += 1
-            name = f"{case.name}#{copy}"
-        seen.add(name)
-        result.append(KtapCase(name, case.outcome, case.diagnostic))
+        if case.name in seen:
+            copies = (f"{case.name}#{copy}" for copy in itertools.count(2))
+            case = KtapCase(next(name for name in copies if name not in seen), case.outcome, case.diagnostic)
+        seen.add(case.name)
+        result.append(case)
     return result

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import IO
 
-import msgspec
 from msgspec import Struct
 
-from harness.logs.lines import clean, without_printk_prefix
+from harness.logs.frames import culprit
+from harness.logs.lines import clean, kernel_messages
 
+_WIDEST = 500
+"""Characters of a message that are looked at: no pattern may take long over whatever a guest prints."""
 _LONGEST = 200
 """Lines after which a report without an end marker is taken as over."""
 _AFTERMATH = 40
@@ -32,8 +35,14 @@ class Splat(Struct, frozen=True):
 
 
 _FATAL = ("panic", "stack-protector")
-_SEQUELS = ("oops", "panic", "page-fault", "bug")
+_ANY_SEQUEL = ("oops", "panic", "page-fault", "bug")
 """What follows as part of a report that is being printed, such as the Oops line of a page fault and the panic after it."""
+_SEQUELS = {
+    # The kernel goes on after a warning: what follows is a report of its own, and must have its own title.
+    "warning": ("panic",),
+    # These give a WARN() its text, which comes before its place.
+    **dict.fromkeys(("refcount", "odebug", "list"), (*_ANY_SEQUEL, "warning")),
+}
 
 # The first row that matches names the report, so special forms stand before general ones.
 _KINDS = [
@@ -46,132 +55,194 @@ _KINDS = [
         ("kmsan", r"BUG: KMSAN: "),
         ("kcsan", r"BUG: KCSAN: "),
         ("ubsan", r"UBSAN: "),
-        ("soft-lockup", r"watchdog: BUG: soft lockup"),
-        ("hard-lockup", r"(?:NMI )?watchdog: .*hard LOCKUP"),
+        ("soft-lockup", r"(?:(?:NMI )?watchdog: )?BUG: soft lockup"),
+        ("hard-lockup", r"(?:(?:NMI )?[Ww]atchdog:? )?.*hard LOCKUP|CPU \d+ self-detected hard LOCKUP"),
         ("workqueue-lockup", r"BUG: workqueue lockup"),
         ("atomic-sleep", r"BUG: (?:scheduling while atomic|sleeping function called from invalid context)"),
         ("page-fault", r"BUG: (?:[Uu]nable to handle|kernel NULL pointer)|Unable to handle (?:kernel|page)"),
         ("page-fault", r"kernel tried to execute NX-protected page"),
-        ("lockdep", r"WARNING: (?:possible (?:circular locking|recursive locking|irq lock inversion))"),
-        ("lockdep", r"WARNING: (?:inconsistent lock state|bad unlock balance|held lock freed|lock held when)"),
-        ("lockdep", r"WARNING: .*lock order|INFO: trying to register non-static key"),
-        ("rcu", r"WARNING: suspicious RCU usage"),
+        # lockdep's own reports, which had their title in brackets up to 4.12.
+        ("lockdep", r"(?:WARNING: |\[ (?:INFO|BUG): )(?:possible (?:circular|recursive) locking|possible irq lock inversion)"),
+        (
+            "lockdep",
+            r"(?:WARNING: |\[ (?:INFO|BUG): )(?:inconsistent lock|bad unlock|bad contention|held lock freed|lock held when)",
+        ),
+        ("lockdep", r"(?:WARNING: |\[ (?:INFO|BUG): )(?:.*lock order|Nested lock|.* still has locks held|Invalid wait context)"),
+        ("lockdep", r"INFO: trying to register non-static key"),
+        ("rcu", r"(?:WARNING: |\[ INFO: )suspicious RCU usage"),
         ("rcu-stall", r"(?:rcu: )?INFO: rcu\w* .*(?:stall|detected)"),
-        ("hung-task", r"INFO: task .* blocked (?:for|in I/O wait for) more than \d+ seconds"),
-        ("bug", r"kernel BUG at |Kernel BUG at |BUG: |BUG \S+ \("),
+        ("hung-task", r"INFO: task .* (?:blocked (?:for|in I/O wait for)|can't die for) more than \d+ seconds"),
+        ("bug", r"kernel BUG at |Kernel BUG at |BUG: |BUG (?!UNIX )\S+ \("),
         ("general-protection", r"(?:Oops: )?general protection fault"),
-        ("double-fault", r"(?:traps: )?(?:PANIC: )?double fault"),
+        ("double-fault", r"(?:traps: )?PANIC: double fault|double fault: .*\[#\d"),
         ("oops", r"Oops(?:: |\[| - )|Internal error: |Insufficient stack space|[\w /-]+: [0-9a-f]{4}(?: ilc:\d)? \[#\d+\]"),
         ("refcount", r"refcount_t: "),
         ("list", r"list_(?:add|del)(?: corruption|_valid)"),
-        ("odebug", r"ODEBUG: "),
-        ("kmemleak", r"kmemleak: \d+ new suspected memory leaks"),
+        ("odebug", r"ODEBUG: (?!Out of memory)"),
+        ("kmemleak", r"kmemleak: \d+ new suspected memory leaks|unreferenced object 0x[0-9a-f]+ \(size \d+\)"),
+        ("slub", r"INFO: (?:Freed|Allocated) in \S+ age="),
+        ("reference", r"unregister_netdevice: waiting for \S+ to become free"),
+        ("reference", r"VFS: (?:Busy inodes after unmount|Close: file count is )"),
         ("ftrace", r"ftrace failed to modify|Failed on adding breakpoints"),
         ("out-of-memory", r"\S+ invoked oom-killer: |Out of memory: Killed process "),
-        # QEMU's nvram is empty, and arch/powerpc/kernel/nvram_64.c says so in capitals.
-        ("warning", r"WARNING: (?!nvram )"),
+        # Drivers and programs print the word too, before text of their own.
+        ("warning", r"WARNING: (?:CPU: \d+ PID: \d+ |at \S+:\d+ |(?:\[.*\] )?\S+:\d+ at )"),
+        (
+            "warning",
+            r"WARNING: (?:kernel stack|stack recursion|unrecognized unwind|can't (?:access|dereference)|\S+ leaked lock)",
+        ),
     )
 ]
 
-# What a pattern may begin with costs one look at a line that is none of them, which most lines are.
-_HINT = re.compile(
-    r"BUG|WARNING|UBSAN|Oops|panic|LOCKUP|Unable|NX-prot|stack-prot|INFO|general prot|double fault|Internal err"
-    r"|Insufficient|refcount_t|list_|ODEBUG|kmemleak|ftrace failed|Failed on|oom-killer|Out of memory|\[#\d"
+# Words of which every first line has one: most lines have none, and are done with.
+_HINTS = (
+    "BUG",
+    "WARNING",
+    "UBSAN: ",
+    "Oops",
+    "LOCKUP",
+    "Unable to handle",
+    "NX-protected",
+    "INFO",
+    "Internal error",
+    "Insufficient stack",
+    "ODEBUG",
+    "VFS: ",
+    "Failed on",
+    "Out of memory",
+    "Kernel panic",
+    "Kernel stack",
+    "PANIC: ",
+    "refcount_t: ",
+    "list_add",
+    "list_del",
+    "kmemleak: ",
+    "unreferenced object",
+    "unregister_netdevice",
+    "ftrace failed",
+    "oom-killer",
+    " [#",
 )
+_MAYBE = re.compile("|".join(map(re.escape, _HINTS)))
+# Over many lines at once: capitals are rare, and are found fastest by one pattern, the rest by words.
+_CAPITALS = re.compile("|".join(word for word in _HINTS if word[0].isupper()).encode())
+_OTHERS = [word.encode() for word in _HINTS if not word[0].isupper()]
+_CONTROLS = bytes([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
+"""May stand in the middle of a word, and are taken out by `clean`."""
+_BLOCK = 1 << 17
 
 _END = re.compile(r"---\[ end (?:trace|Kernel panic)|^=+$")
 
-_WHERE = [
-    re.compile(pattern)
-    for pattern in (
-        r"\bat \S+:\d+,? (?P<function>[\w.]+)\+0x",
-        r"^BUG: K\w+: .* in (?P<function>[\w.]+)",
-        r"^RIP: \w+:(?P<function>[\w.]+)\+0x",
-        r"^(?:e?pc|epc|era) *: +(?:[0-9a-f]+ +)?(?P<function>[\w.]+)\+0x",
-        r"^Krnl PSW : .*\((?P<function>[\w.]+)\+0x",
-        r"^NIP \[[0-9a-f]+\] (?P<function>[\w.]+)\+0x",
-    )
-]
-_FRAME = re.compile(r"^\s+(?:\[<?[0-9a-f]+>?\] *)?(?:\(\[<[0-9a-f]+>\] *)?(?P<function>[\w.]+)\+0x")
-_REPORTERS = re.compile(
-    r"^(?:dump_(?:stack|backtrace)|show_stack|print_|kasan_|__kasan|__asan|report_bug|__warn|lockdep_|panic|check_panic"
-    r"|__might_|lock_release|lock_acquire|__lock_acquire|check_noncircular|mark_lock|rcu_|sched_show_task|__ubsan|ubsan)"
-)
+
+class _Report(Struct):
+    """One that is being printed. `own` are the messages of whoever prints it; `lines` has those of others as well, such as a CPU
+    that was asked for its backtrace, unless they print a report of their own."""
+
+    kind: str
+    title: str
+    line: int
+    fatal: bool
+    lines: list[str]
+    own: list[str]
+    ended_at: int = 0
+
+    def finished(self) -> Splat:
+        function = culprit(self.kind, self.own)
+        return Splat(self.kind, self.title, function, self.line, "\n".join(self.lines), self.fatal)
 
 
 class Scanner:
-    """Feed it lines one by one; it gives each report back when it has ended. `open` is the one being printed."""
+    """Feed it lines one by one; it gives each report back when it has ended. With PRINTK_CALLER, reports that are printed at the
+    same time are told apart."""
 
     def __init__(self) -> None:
         self._number = 0
-        self._current: Splat | None = None
-        self._lines: list[str] = []
-        self._ended_at = 0
+        self._open: dict[str, _Report] = {}
+        """By caller; the newest last."""
 
     @property
-    def open(self) -> list[Splat]:
-        return [self._finished()] if self._current else []
+    def idle(self) -> bool:
+        """No report is being printed."""
+        return not self._open
+
+    @property
+    def fatal(self) -> bool:
+        """A report that is being printed says that the kernel is not going to run on."""
+        return any(report.fatal for report in self._open.values())
+
+    def skip(self, lines: int) -> None:
+        """Count lines that begin no report, while `idle`."""
+        self._number += lines
 
     def feed(self, line: str) -> list[Splat]:
         self._number += 1
-        message = without_printk_prefix(line)
-        kind = _classify(message)
-        done: list[Splat] = []
-        if self._current is not None and self._is_over(kind):
-            done = self.finish()
-        if self._current is None:
-            if kind:
-                self._current = Splat(kind, message.strip(), "", self._number, fatal=kind in _FATAL)
-                self._lines = [line]
-                self._ended_at = 0
-        else:
-            self._lines.append(line)
-            if kind in _FATAL:
-                self._current = msgspec.structs.replace(self._current, fatal=True)
-            if not self._ended_at and len(self._lines) > 3 and _END.search(message):
-                self._ended_at = self._number
+        maybe = _MAYBE.search(line) is not None
+        if not maybe and not self._open:
+            return []
+        told = [(caller, message[:_WIDEST]) for caller, message in kernel_messages(line)]
+        found = [(_classify(message) if maybe else "", caller, message) for caller, message in told]
+        kind, caller, message = next((one for one in found if one[0]), found[-1])
+        done = [
+            self._open.pop(key).finished()
+            for key, report in [*self._open.items()]
+            if self._is_over(report, kind if key == caller else "")
+        ]
+        report = self._open.get(caller)
+        if report:
+            report.own.append(message)
+            report.fatal |= kind in _FATAL
+            if not report.ended_at and len(report.own) > 3 and _END.search(message):
+                report.ended_at = self._number
+        elif kind:
+            report = self._open[caller] = _Report(kind, message.strip(), self._number, kind in _FATAL, [], [message])
+        elif self._open:
+            report = next(reversed(self._open.values()))
+        if report:
+            report.lines.append(line)
         return done
 
     def finish(self) -> list[Splat]:
-        """The report that the end of the log cut short."""
-        done = self.open
-        self._current = None
+        """The reports that the end of the log cut short."""
+        done = [report.finished() for report in self._open.values()]
+        self._open.clear()
         return done
 
-    def _is_over(self, kind: str) -> bool:
-        assert self._current is not None
-        if self._ended_at:
-            return kind not in ("", "panic") or self._number - self._ended_at > _AFTERMATH
-        # The kernel goes on after a warning: what follows is a report of its own, and must have its own title.
-        sequels = ("panic",) if self._current.kind == "warning" else _SEQUELS
-        return (kind != "" and kind not in sequels) or len(self._lines) >= _LONGEST
-
-    def _finished(self) -> Splat:
-        assert self._current is not None
-        text = "\n".join(self._lines)
-        return msgspec.structs.replace(self._current, function=_function(self._lines), text=text)
+    def _is_over(self, report: _Report, kind: str) -> bool:
+        """`kind` is that of the line that its caller prints next."""
+        if report.ended_at:
+            return kind not in ("", "panic") or self._number - report.ended_at > _AFTERMATH
+        return (kind != "" and kind not in _SEQUELS.get(report.kind, _ANY_SEQUEL)) or len(report.lines) >= _LONGEST
 
 
-def scan(text: Iterable[str | bytes]) -> list[Splat]:
-    """All reports in a log."""
+def scan(lines: Iterable[str | bytes]) -> list[Splat]:
+    """All reports in a log, in the order in which they begin."""
     scanner = Scanner()
-    found = [splat for line in text for splat in scanner.feed(clean(line))]
-    return found + scanner.finish()
+    found = [splat for line in lines for splat in scanner.feed(clean(line))]
+    return _ordered(found, scanner)
+
+
+def scan_file(file: IO[bytes]) -> list[Splat]:
+    """The same, and quick about the long stretches of a log that hold none."""
+    scanner = Scanner()
+    found: list[Splat] = []
+    while block := file.read(_BLOCK) + file.readline():
+        if scanner.idle and not _may_have_one(block):
+            scanner.skip(block.count(b"\n"))
+        else:
+            lines = block.removesuffix(b"\n").split(b"\n")
+            found += [splat for line in lines for splat in scanner.feed(clean(line))]
+    return _ordered(found, scanner)
+
+
+def _ordered(found: list[Splat], scanner: Scanner) -> list[Splat]:
+    return sorted(found + scanner.finish(), key=lambda splat: splat.line)
+
+
+def _may_have_one(block: bytes) -> bool:
+    """Lines that `clean` would change are not told apart so quickly."""
+    plain = block.isascii() and len(block.translate(None, _CONTROLS)) == len(block)
+    return not plain or bool(_CAPITALS.search(block)) or any(word in block for word in _OTHERS)
 
 
 def _classify(message: str) -> str:
-    if not _HINT.search(message):
-        return ""
     return next((kind for kind, pattern in _KINDS if pattern.match(message)), "")
-
-
-def _function(report: list[str]) -> str:
-    messages = [without_printk_prefix(line) for line in report]
-    for message in messages:
-        for pattern in _WHERE:
-            if match := pattern.search(message):
-                return match["function"]
-    for message in messages:
-        if (match := _FRAME.match(message)) and not _REPORTERS.match(match["function"]):
-            return match["function"]
-    return ""

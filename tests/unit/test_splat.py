@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ LOGS = {
 @pytest.mark.parametrize("name", LOGS)
 def test_real_logs(name: str) -> None:
     with (DATA / name).open("rb") as file:
-        found = splat.scan(file)
+        found = splat.scan_file(file)
     assert [(one.kind, one.function, one.fatal) for one in found] == LOGS[name]
 
 
@@ -119,5 +120,47 @@ def test_a_panic_is_never_lost(noise: list[str]) -> None:
 
 
 def test_warning_swallows_no_other_report() -> None:
-    lines = ["WARNING: odd", "something", "BUG: Bad page state in process x", "more"]
+    lines = ["WARNING: CPU: 0 PID: 1 at a.c:1 f+0x1/0x2", "something", "BUG: Bad page state in process x", "more"]
     assert [one.kind for one in splat.scan(lines)] == ["warning", "bug"]
+
+
+REPORT = b"[    1.0][    T1] WARNING: CPU: 0 PID: 1 at a.c:1 f+0x1/0x2"
+
+
+@given(
+    st.lists(
+        st.sampled_from([REPORT, b"BUG: odd", b"x" * 70_000, b"[    1.0][    C0] noise", b"\x1b[1mBU\x00G: odd", b""]),
+        max_size=30,
+    )
+)
+def test_in_blocks_as_line_by_line(lines: list[bytes]) -> None:
+    log = b"\n".join(lines)
+    assert splat.scan_file(io.BytesIO(log)) == splat.scan(io.BytesIO(log))
+
+
+def test_two_at_once_are_told_apart() -> None:
+    """Each by the function that its own CPU was in."""
+    one = ["BUG: KASAN: use-after-free in a+0x1/0x2", "Call Trace:", " dump_stack+0x1/0x2", " a+0x1/0x2", "=" * 40]
+    two = ["general protection fault: 0000 [#1] SMP", "RIP: 0010:b+0x1/0x2", "Call Trace:", " b+0x1/0x2", "---[ end trace 0 ]---"]
+    log = [
+        line
+        for first, second in zip(one, two, strict=True)
+        for line in (f"[    1.0][   T10] {first}", f"[    1.0][   T20] {second}")
+    ]
+    found = splat.scan(log)
+    assert [(splat.kind, splat.function, splat.line) for splat in found] == [("kasan", "a", 1), ("general-protection", "b", 2)]
+    assert all("T20" not in line for line in found[0].text.splitlines())
+
+
+def test_backtraces_of_other_cpus_belong_to_the_report() -> None:
+    log = [
+        "[ 1.0][   C0] rcu: INFO: rcu_sched self-detected stall on CPU",
+        "[ 1.0][   C1] NMI backtrace for cpu 1",
+        "[ 1.0][   C0] x",
+    ]
+    assert splat.scan(log)[0].text.splitlines() == log
+
+
+def test_text_of_a_warning_and_its_place_are_one_report() -> None:
+    log = ["refcount_t: underflow; use-after-free.", REPORT.decode().partition("] ")[2]]
+    assert [found.kind for found in splat.scan(log)] == ["refcount"]
