@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import IO, Any, TypeVar
 
 import click
 import msgspec
+from click.core import ParameterSource
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -149,14 +151,26 @@ def _job(function: F) -> F:
     help="Suite, or some of its cases; repeatable. `none` just boots. Default: all.",
 )
 @click.option("--cmd", "commands", multiple=True, metavar="COMMAND", help="Shell command to run in the guest; repeatable.")
-def run(suite_specs: tuple[str, ...], commands: tuple[str, ...], cache: Path, out: Path, install: bool, **job: Any) -> int:
+@click.option(
+    "--resume",
+    "unfinished",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Go on with a run that was cut short, as it was started.",
+)
+@click.pass_context
+def run(context: click.Context, /, unfinished: Path | None, **options: Any) -> int:
     """Build, boot and test.
 
     \b
     harness run --arch arm64 --suite 'ftracetest:dynevent/*fprobe*' --points base,last
+    harness run --resume runs/latest
     """
-    wanted = request.parse(suite_specs=suite_specs, commands=commands, arguments=_arguments(), **job)
-    report, code = _perform(wanted, cache, out, install)
+    if unfinished is None:
+        cache, out, install = (options.pop(name) for name in ("cache", "out", "install"))
+        report, code = _perform(request.parse(arguments=_arguments(), **options), cache, out, install)
+    else:
+        report, code = _resume(context, unfinished.resolve())
     text.summary(report, _out)
     _out.print(f"\n{escape(str(report.directory))}\n{text.closing_line(report)}")
     return code
@@ -206,10 +220,38 @@ def shell_command(gdb: bool, command: str | None, cache: Path, out: Path, instal
     return 0
 
 
+def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
+    """Take the options from the run's own command line, and its words as they were meant where they were said."""
+    told = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
+    started = read_run(directory).started
+    if other := sorted(set(told) - {"unfinished", "cache", "install"}):
+        raise UserError(
+            f"--resume together with {', '.join(other)}", hint="a run goes on as it was started: only --cache may differ"
+        )
+    if started is None or started.arguments[:1] != ("run",):
+        raise UserError(
+            f"{directory} is not a run that can go on", hint="`harness build` goes on where it was if it is said again"
+        )
+    os.chdir(started.directory)
+    options = run.make_context("run", list(started.arguments[1:])).params
+    cache, install = (context.params[name] if name in told else options[name] for name in ("cache", "install"))
+    for name in ("unfinished", "cache", "out", "install"):
+        del options[name]
+    wanted = request.parse(arguments=started.arguments, **options)
+    doctor.check(wanted.archs, wanted.toolchain, install, lambda text: _err.print(escape(text)))
+    with Progress(_err) as progress:
+        report = pipeline.resume(wanted, Cache(cache), directory, progress)
+    return _ended(report)
+
+
 def _perform(wanted: Request, cache: Path, out: Path, install: bool) -> tuple[RunReport, int]:
     doctor.check(wanted.archs, wanted.toolchain, install, lambda text: _err.print(escape(text)))
     with Progress(_err) as progress:
         report = pipeline.run(wanted, Cache(cache), out, progress)
+    return _ended(report)
+
+
+def _ended(report: RunReport) -> tuple[RunReport, int]:
     assert report.finished is not None
     return report, report.finished.exit_code
 

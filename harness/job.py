@@ -18,13 +18,13 @@ from harness import guest, kernel, process, series, suites
 from harness.arch import Arch
 from harness.cache import Cache
 from harness.durations import Durations
-from harness.errors import CommandFailed, InfrastructureError
+from harness.errors import CommandFailed, InfrastructureError, UserError
 from harness.guest import Boot, Host, qemu
 from harness.kernel import Jobserver, kconfig
 from harness.model import AppliedSeries, CaseResult, Kernel, Outcome, PatchState, Point, Tree
 from harness.progress import Progress
 from harness.request import Request
-from harness.results import Journal, journal
+from harness.results import Journal, RunReport, journal
 from harness.schedule import Kind, Task
 from harness.suites import Target
 from harness.suites.policy import Policy, read_known
@@ -51,6 +51,10 @@ class Failed(Exception):
     """A stage ended the job; the case that says so is in the journal."""
 
 
+class Broken(Failed):
+    """That was our own fault, and may go better another time."""
+
+
 class Context(Struct, frozen=True):
     """What all jobs of a run share."""
 
@@ -58,8 +62,8 @@ class Context(Struct, frozen=True):
     cache: Cache
     tree: Tree
     applied: AppliedSeries
-    directory: Path
-    """The run directory."""
+    before: RunReport
+    """What its journal holds already, if it is taken up again."""
     events: Journal
     progress: Progress
     jobserver: Jobserver
@@ -79,16 +83,24 @@ class Job:
         self._arch = arch
         self._point = point
         self._name = f"{arch.name}/{point.name}"
-        self._directory = context.directory / arch.name / point.name
-        self._directory.mkdir(parents=True)
+        self._directory = context.before.directory / arch.name / point.name
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._before = context.before.job(arch.name, point.name)
         self._lock = threading.Lock()
-        self._done = 0
-        self._red = 0
+        self._done = len(self._before.cases)
+        self._red = sum(not result.outcome.green for result in self._before.results)
         self._sessions = 0
         self._durations = Durations(context.cache, arch.name)
         self._patched = point.name != "base"
         toolchain = kernel.choose(arch, self._request.toolchain)
         self._policy = Policy(arch.name, toolchain, read_known(), self._request.series.must_run if self._patched else ())
+        for result in self._before.results:
+            self._policy.judge(result)
+
+    @property
+    def finished(self) -> bool:
+        """Nothing is left to do: it was all done before."""
+        return self._before.finished
 
     def task(self) -> Task:
         """The whole job: building it, with testing it to follow."""
@@ -109,8 +121,14 @@ class Job:
                 "initramfs",
                 lambda: guest.build_initramfs(built, self._point.commit, self._arch, toolchain.compiler, self._cache),
             )
-            return self._guest_tasks(built, initramfs.path) if self._request.selections else []
+            if self._request.selections:
+                return self._guest_tasks(built, initramfs.path)
+            self._end()
+            return []
+        except Broken:
+            return []
         except Failed:
+            self._end()
             return []
         finally:
             self._progress.done(self._name)
@@ -148,6 +166,11 @@ class Job:
             self._emit(CaseResult("config", "config", Outcome.PASS))
             self._emit(CaseResult("build", "build", Outcome.FAIL, diagnostic=failure.message, log=failure.hint))
             raise Failed from None
+        if built.digest != self._before.properties.get("kernel", built.digest):
+            raise UserError(
+                f"{self._name}: the kernel is not the one that the finished cases ran on",
+                hint="the compiler or the harness has changed since: start a new run",
+            )
         self._emit(CaseResult("config", "config", Outcome.PASS))
         self._emit(CaseResult("build", "build", Outcome.PASS, seconds=built.seconds, log="\n".join(built.warnings)))
         self._properties(
@@ -200,8 +223,11 @@ class Job:
             host = None if name else Host(self._arch, self._cache)
             start = functools.partial(guest.started, self._arch, means, self._directory, host=host)
             if own:
+                stage = f"judged {name}".strip()
+                note = functools.partial(self._finished, stage, 0.0, False)
+                before = suites.Before(self._before.cases, stage in self._before.stages, note)
                 session = suites.Session(
-                    own, target, first, suites.QUIET, start, self._durations, self._emit, name, self._policy.hangs
+                    own, target, first, suites.QUIET, start, self._durations, self._emit, name, self._policy.hangs, before
                 )
                 self._sessions += 1
                 tasks.append(self._guest_task(session))
@@ -235,6 +261,7 @@ class Job:
             for missing in self._policy.missing(self._request.selections):
                 self._emit(missing)
             self._say(f"{self._done} cases, {self._red} red")
+            self._end()
         self._durations.save()
 
     def _stage(self, name: str, work: Callable[[], tuple[T, bool]]) -> T:
@@ -245,14 +272,19 @@ class Job:
             value, cached = work()
         except (InfrastructureError, CommandFailed) as failure:
             self._emit(CaseResult(name, name, Outcome.ERROR, diagnostic=failure.message, log=failure.hint))
-            raise Failed from failure
+            raise Broken from failure
         self._finished(name, time.monotonic() - start, cached)
         return value
+
+    def _end(self) -> None:
+        self._events.write(journal.JobFinished(journal.now(), self._arch.name, self._point.name))
 
     def _emit(self, result: CaseResult) -> None:
         process.check_stopped()
         with self._lock:
             judged = self._policy.judge(result)
+            if not journal.supersedes(judged, self._before.cases.get(result.id)):
+                return
             self._done += 1
             self._red += not judged.outcome.green
         self._events.write(journal.CaseFinished(journal.now(), self._arch.name, self._point.name, judged))

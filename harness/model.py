@@ -324,6 +324,9 @@ class Usage(Struct, frozen=True):
     cpu: float
     cores: int
 
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.wall + other.wall, self.cpu + other.cpu, self.cores)
+
     @property
     def share(self) -> float:
         """Of the cores' time."""

@@ -17,7 +17,7 @@ import msgspec
 
 from harness import __version__, kernel, process, series, tree
 from harness.cache import Cache
-from harness.errors import HarnessError
+from harness.errors import HarnessError, UserError
 from harness.guest import qemu
 from harness.job import Context, Job
 from harness.model import AppliedSeries, Outcome, Point
@@ -34,33 +34,56 @@ def run(request: Request, cache: Cache, out: Path, progress: Progress) -> RunRep
     Raises UserError before anything was started; later errors are part of the report."""
     read_known()  # so that a damaged file is said before anything is started
     with cache.lock() as unlock:
-        directory = rundir.create(out, request.series.name)
-        with Journal(directory) as events:
-            code, error = 0, ""
-            try:
-                events.write(journal.RunStarted(journal.now(), request.series.name, request.tree, request.arguments))
-                _run_jobs(request, cache, directory, events, progress, unlock)
-            except KeyboardInterrupt:
-                code, error = 130, "interrupted"
-            except HarnessError as failure:
-                code, error = failure.exit_code, f"error: {failure.message}" + (f"\nhint: {failure.hint}" if failure.hint else "")
-            except Exception as failure:
-                if isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT):
-                    code, error = 3, f"error: the disk is full: {failure}\nhint: free some, or use --cache DIR and --out DIR"
-                else:
-                    code, error = 3, f"error: unexpected {type(failure).__name__}: {failure}\n{traceback.format_exc()}"
-            return _finish(directory, events, code, error)
+        before = RunReport(rundir.create(out, request.series.name))
+        said = journal.RunStarted(
+            journal.now(), request.series.name, request.tree, request.arguments, request.series.digest, str(Path.cwd())
+        )
+        return _perform(request, cache, before, said, progress, unlock)
+
+
+def resume(request: Request, cache: Cache, directory: Path, progress: Progress) -> RunReport:
+    """Go on with a run that was cut short, after its last finished case. `request` is what it was started with.
+
+    Raises UserError if the series is another one by now."""
+    read_known()
+    with cache.lock() as unlock:
+        before = read_run(directory)
+        if before.started is None or before.started.digest != request.series.digest:
+            raise UserError(f"{request.series.name} is not what it was when {directory} began", hint="start a new run")
+        said = journal.RunResumed(journal.now())
+        before.add(said)
+        return _perform(request, cache, before, said, progress, unlock)
+
+
+def _perform(
+    request: Request, cache: Cache, before: RunReport, said: journal.Event, progress: Progress, unlock: Callable[[], None]
+) -> RunReport:
+    with Journal(before.directory) as events:
+        code, error = 0, ""
+        try:
+            events.write(said)
+            _run_jobs(request, cache, before, events, progress, unlock)
+        except KeyboardInterrupt:
+            code, error = 130, "interrupted"
+        except HarnessError as failure:
+            code, error = failure.exit_code, f"error: {failure.message}" + (f"\nhint: {failure.hint}" if failure.hint else "")
+        except Exception as failure:
+            if isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT):
+                code, error = 3, f"error: the disk is full: {failure}\nhint: free some, or use --cache DIR and --out DIR"
+            else:
+                code, error = 3, f"error: unexpected {type(failure).__name__}: {failure}\n{traceback.format_exc()}"
+        return _finish(before.directory, events, code, error)
 
 
 def _run_jobs(
-    request: Request, cache: Cache, directory: Path, events: Journal, progress: Progress, unlock: Callable[[], None]
+    request: Request, cache: Cache, before: RunReport, events: Journal, progress: Progress, unlock: Callable[[], None]
 ) -> None:
     manifest = _manifest(request)
-    rundir.write_manifest(directory, manifest)
+    rundir.write_manifest(before.directory, manifest)
     progress.step("tree", f"importing {request.tree}")
     source = tree.resolve(request.tree, cache)
     manifest["tree"] = msgspec.structs.asdict(source)
-    rundir.write_manifest(directory, manifest)
+    rundir.write_manifest(before.directory, manifest)
     progress.say(f"tree {source.version} from {source.source}")
     progress.step("tree", f"applying {request.series.name}")
     applied = series.apply(request.series, source, cache)
@@ -68,7 +91,7 @@ def _run_jobs(
     cores = request.jobs or len(os.sched_getaffinity(0))
     scheduler = Scheduler(cores)
     with contextlib.closing(kernel.Jobserver(cores)) as jobserver:
-        context = Context(request, cache, source, applied, directory, events, progress, jobserver)
+        context = Context(request, cache, source, applied, before, events, progress, jobserver)
         try:
             scheduler.run(_tasks(context, list(_points(request, applied, tree.Store(cache))), unlock))
         finally:
@@ -81,7 +104,10 @@ def _tasks(context: Context, points: Sequence[Point], built: Callable[[], None])
     if not points:
         built()
         return []
-    tasks = [Job(context, arch, points[0]).task() for arch in context.request.archs]
+    jobs = [Job(context, arch, points[0]) for arch in context.request.archs]
+    tasks = [job.task() for job in jobs if not job.finished]
+    if not tasks:
+        return _tasks(context, points[1:], built)
     unfinished = itertools.count(len(tasks) - 1, -1)
 
     def after(work: Callable[[], Iterable[Task]]) -> Iterable[Task]:

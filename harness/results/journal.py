@@ -3,6 +3,7 @@ flight. Reading it back gives a RunReport, from which every other report is rend
 
 from __future__ import annotations
 
+import fcntl
 import threading
 import time
 from pathlib import Path
@@ -21,7 +22,17 @@ class RunStarted(Struct, frozen=True, tag_field="event", tag="run-started"):
     series: str
     tree: str
     arguments: tuple[str, ...]
-    """Those that repeat the run: `harness run <arguments>`."""
+    """Those that repeat the run: `harness <arguments>`."""
+    digest: str = ""
+    """Of the series."""
+    directory: str = ""
+    """In which the arguments were said."""
+
+
+class RunResumed(Struct, frozen=True, tag_field="event", tag="run-resumed"):
+    """A run that was cut short goes on: all that counts so far is what was finished."""
+
+    time: float
 
 
 class JobStarted(Struct, frozen=True, tag_field="event", tag="job-started"):
@@ -55,6 +66,14 @@ class CaseFinished(Struct, frozen=True, tag_field="event", tag="case-finished"):
     result: CaseResult
 
 
+class JobFinished(Struct, frozen=True, tag_field="event", tag="job-finished"):
+    """All its cases are there."""
+
+    time: float
+    arch: str
+    point: str
+
+
 class Used(Struct, frozen=True, tag_field="event", tag="used"):
     """What it took from the first task of a job to the last."""
 
@@ -68,11 +87,11 @@ class RunFinished(Struct, frozen=True, tag_field="event", tag="run-finished"):
     error: str = ""
 
 
-Event = RunStarted | JobStarted | JobProperties | StageFinished | CaseFinished | Used | RunFinished
+Event = RunStarted | RunResumed | JobStarted | JobProperties | StageFinished | CaseFinished | JobFinished | Used | RunFinished
 
 
 class Journal:
-    """Open for appending, as a context manager."""
+    """Open for appending, as a context manager. Raises UserError if somebody else has it open."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "journal.jsonl"
@@ -80,7 +99,16 @@ class Journal:
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Journal:
-        self._file = self._path.open("ab", buffering=0)
+        self._file = self._path.open("a+b", buffering=0)
+        try:
+            # Ends with the process, however that ends.
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._file.close()
+            raise UserError(f"the run in {self._path.parent} is still going on", hint="wait for it, or end it") from None
+        # A line that a kill cut short would take the next one along.
+        self._file.seek(0)
+        self._file.truncate(self._file.read().rfind(b"\n") + 1)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -101,6 +129,9 @@ class JobReport:
         self.point = point
         self.properties: dict[str, str] = {}
         self.cases: dict[str, CaseFinished] = {}
+        self.stages: set[str] = set()
+        """Those that finished."""
+        self.finished = False
 
     @property
     def results(self) -> list[CaseResult]:
@@ -136,21 +167,33 @@ class RunReport:
                 self.started = event
             case RunFinished():
                 self.finished = event
+            case RunResumed():
+                self.finished = None
+                for job in self.jobs.values():
+                    # What went wrong on our side is tried again.
+                    job.cases = {name: case for name, case in job.cases.items() if case.result.outcome is not Outcome.ERROR}
             case Used():
-                self.usage = event.usage
+                self.usage = event.usage + self.usage if self.usage else event.usage
             case JobStarted():
-                self._job(event.arch, event.point)
+                self.job(event.arch, event.point)
             case JobProperties():
-                self._job(event.arch, event.point).properties.update(event.properties)
+                self.job(event.arch, event.point).properties.update(event.properties)
+            case StageFinished():
+                self.job(event.arch, event.point).stages.add(event.stage)
+            case JobFinished():
+                self.job(event.arch, event.point).finished = True
             case CaseFinished():
-                cases = self._job(event.arch, event.point).cases
-                earlier = cases.get(event.result.id)
-                # What was red once stays red, whatever was reported under the same name later.
-                if earlier is None or earlier.result.outcome.green:
+                cases = self.job(event.arch, event.point).cases
+                if supersedes(event.result, cases.get(event.result.id)):
                     cases[event.result.id] = event
 
-    def _job(self, arch: str, point: str) -> JobReport:
+    def job(self, arch: str, point: str) -> JobReport:
         return self.jobs.setdefault((arch, point), JobReport(arch, point))
+
+
+def supersedes(result: CaseResult, earlier: CaseFinished | None) -> bool:
+    """What was red once stays red, whatever was reported under the same name later."""
+    return earlier is None or (earlier.result.outcome.green and not result.outcome.green)
 
 
 def read_run(directory: Path) -> RunReport:

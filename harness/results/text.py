@@ -66,6 +66,9 @@ def summary(report: RunReport, console: Console) -> None:
         console.print("\nThe run was killed before it ended.", style="red")
     elif report.finished.error:
         console.print(f"\n{escape(report.finished.error)}", style="red", highlight=False)
+    if report.finished is None or report.finished.error:
+        again = shlex.join(["harness", "run", "--resume", str(report.directory)])
+        console.print(f"To go on with it:\n    $ {escape(again)}", highlight=False, soft_wrap=True)
 
 
 def _values(report: RunReport, console: Console) -> None:

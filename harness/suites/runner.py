@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 import msgspec
@@ -41,6 +41,17 @@ _FRESH = 10
 """How often a guest that splatted is replaced: a kernel that splats at everything would boot for ever."""
 
 
+class Before(Struct, frozen=True):
+    """What was finished before a run was cut short: case ids, and the judgement of the first boot, which is noted when it is."""
+
+    cases: Collection[str]
+    judged: bool
+    note_judged: Callable[[], None]
+
+
+NOTHING = Before((), False, lambda: None)
+
+
 class _Planned(Struct, frozen=True):
     suite: Suite
     case: Case
@@ -68,10 +79,11 @@ class Session:
         emit: Emit,
         name: str = "",
         hangs: Callable[[str], str] = lambda case: "",
+        before: Before = NOTHING,
     ) -> None:
         """`quiet` are the kernel parameters for a boot that nobody judges: all but the first. `name` tells this session's guests
         from those of another one of the same kernel. `hangs` says why a case, by its id, must not be
-        run unless it is named, if so."""
+        run unless it is named, if so. `before` is what is not to be done once more."""
         self._suites = suites
         self._target = target
         self._boot = boot
@@ -81,6 +93,7 @@ class Session:
         self._emit = emit
         self._name = name
         self._lock = threading.Lock()
+        self._before = before
         self._joined = 0
         self._fresh = _FRESH
         self._running = 0
@@ -93,8 +106,10 @@ class Session:
                         emit(CaseResult(suite.name, name, Outcome.SKIP, diagnostic=f"not run, it hangs: {why}"))
                 elif wanted:
                     planned.append(_Planned(suite, case, wanted))
-        self._queue = deque(one for one in planned if not one.suite.in_order)
-        self._in_order = deque(one for one in planned if one.suite.in_order)
+        left = [one for one in planned if not {f"{one.suite.name}:{name}" for name in one.names} <= set(before.cases)]
+        self._queue = deque(one for one in left if not one.suite.in_order)
+        # They build upon each other: if one is left, all run again, for the guest that they ran in is gone.
+        self._in_order = deque(one for one in planned if one.suite.in_order and any(other.suite is one.suite for other in left))
         """For the first guest alone."""
 
     @property
@@ -126,7 +141,7 @@ class Session:
         return last
 
     def _serve(self, number: int) -> None:
-        judged, boots, misboots, excuses = number > 1, 0, 0, _MISBOOTS
+        judged, boots, misboots, excuses = number > 1 or self._before.judged, 0, 0, _MISBOOTS
         guest_name = "-".join(filter(None, [self._name, str(number) if number > 1 else ""]))
         who = f" of guest {guest_name}" if guest_name else ""
         while self._queue or not judged or (number == 1 and self._in_order):
@@ -156,6 +171,7 @@ class Session:
                     self._durations.note("boot", guest.boot_seconds)
                 else:
                     self._judge(guest, clean=not splats)
+                    self._before.note_judged()
                     judged = True
                 self._take_cases(guest, number, who)
 
