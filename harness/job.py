@@ -217,6 +217,9 @@ class Job:
             "accelerator", lambda: (qemu.accelerator_for(self._arch, boot, self._cache, self._request.accel), True)
         )
         self._properties(qemu=qemu.version(self._arch), accelerator=accelerator.value)
+        touched = {file for patch in self._request.series.patches for file in patch.files} if self._patched else set()
+        symbols = kernel.Symbols(built, kernel.detect(self._arch, self._request.toolchain).addr2line)
+        explain = functools.partial(symbols.locate, ours=touched)
         tasks = []
         for name, first, means in (("", boot, accelerator), ("bench", counting, qemu.Accelerator.TCG)):
             own = [(suite, selection) for suite, selection in selected if suite.counts == bool(name)]
@@ -227,7 +230,17 @@ class Job:
                 note = functools.partial(self._finished, stage, 0.0, False)
                 before = suites.Before(self._before.cases, stage in self._before.stages, note)
                 session = suites.Session(
-                    own, target, first, suites.QUIET, start, self._durations, self._emit, name, self._policy.hangs, before
+                    own,
+                    target,
+                    first,
+                    suites.QUIET,
+                    start,
+                    self._durations,
+                    self._emit,
+                    name,
+                    self._policy.hangs,
+                    before,
+                    explain,
                 )
                 self._sessions += 1
                 tasks.append(self._guest_task(session))

@@ -6,7 +6,7 @@ import contextlib
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from harness.guest.channel import Channel, Frames, Line, Question
 from harness.guest.console import Console
 from harness.guest.host import Host
 from harness.guest.qemu import Accelerator, Boot
+from harness.logs.splat import Splat
 
 BOOT_SECONDS = 60
 """Deadline for reaching the agent, before the boot's patience."""
@@ -34,12 +35,13 @@ T = TypeVar("T")
 
 
 class GuestGone(Exception):
-    """The guest can take no more commands. `console` is the last of what it said."""
+    """The guest can take no more commands. `console` is the last of what it said, `splats` what it complained of by itself."""
 
-    def __init__(self, message: str, console: str) -> None:
+    def __init__(self, message: str, console: str, splats: Sequence[Splat] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.console = console
+        self.splats = splats
 
 
 class GuestLost(GuestGone):
@@ -106,10 +108,10 @@ class Guest:
             self._channel.ask(question)
             answer = self._wait(self._channel.answer, start + seconds * self.patience)
         except OSError as error:
-            raise GuestLost(f"the command channel is closed: {error}", self.console.tail()) from error
+            raise self._lost(f"the command channel is closed: {error}") from error
         ended = time.monotonic()
         if not self.console.wait_for_fence(f"harness: {question.left} end", _FENCE_SECONDS * self.patience):
-            raise GuestLost("the console fell silent while the command channel still answered", self.console.tail())
+            raise self._lost("the console fell silent while the command channel still answered")
         return CommandResult(
             status=answer.status,
             output=answer.output.decode(errors="replace"),
@@ -125,12 +127,17 @@ class Guest:
                     return answer
             except EOFError:
                 self.console.closed.wait(_LAST_WORDS_SECONDS)
-                raise GuestLost("the guest is gone", self.console.tail()) from None
+                raise self._lost("the guest is gone") from None
             if self.console.fatal:
                 self.console.closed.wait(_LAST_WORDS_SECONDS)
-                raise GuestLost("the kernel panicked", self.console.tail())
-        self._ask_for_backtraces()
-        raise GuestTimeout("no answer before the deadline", self.console.tail())
+                raise self._lost("the kernel panicked")
+        splats = self.console.take_splats()
+        evidence = self._backtraces()
+        self.console.take_splats()  # those were provoked
+        raise GuestTimeout("no answer before the deadline", evidence, splats)
+
+    def _lost(self, message: str) -> GuestLost:
+        return GuestLost(message, self.console.tail(), self.console.take_splats())
 
     def sysrq(self, key: str = "") -> None:
         """What introduces a SysRq key on this machine's console, and the key."""
@@ -138,12 +145,19 @@ class Guest:
             self._machine.send_break()
         self.console.send(f"{self._sysrq}{key}".encode())
 
-    def _ask_for_backtraces(self) -> None:
-        """What are the CPUs doing? SysRq l needs a CPU that takes interrupts; of a kernel that has none the last lines
-        must do."""
+    def _backtraces(self) -> str:
+        """What are the CPUs doing? QEMU knows where they are. SysRq l needs one that takes interrupts; where none does, an NMI
+        makes some architectures talk. And the console's last lines."""
+        counters = self._machine.program_counters()
+        offset = self.console.offset
         with contextlib.suppress(OSError):
             self.sysrq("l")
         self.console.closed.wait(_LAST_WORDS_SECONDS)
+        if self.console.offset == offset:
+            self._machine.monitor("inject-nmi")
+            self.console.closed.wait(_LAST_WORDS_SECONDS)
+        places = [f"CPU {number} is at 0x{address}" for number, address in enumerate(counters)]
+        return "\n".join([*places, self.console.tail()])
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import re
 import select
 import shlex
 import socket
@@ -25,6 +26,11 @@ from harness.guest import host
 
 _QMP_SECONDS = 5.0
 _KVM_SECONDS = 20.0
+
+_PROGRAM_COUNTER = re.compile(
+    r"(?:\b(?:RIP|EIP|PC|R15)=|\bpc\s+(?:0x)?|\bNIP\s+|\bPSW=mask [0-9a-f]+ addr )(?P<address>[0-9a-f]{8,16})\b", re.IGNORECASE
+)
+"""As each of QEMU's targets prints it."""
 
 
 class Accelerator(StrEnum):
@@ -147,27 +153,34 @@ class Qemu:
         self._process.kill()
         self._process.wait()
 
-    def monitor(self, command: str, **arguments: object) -> None:
-        """Give the monitor one command. One that does not answer in time is no news: QEMU may be gone, or stuck."""
+    def monitor(self, command: str, **arguments: object) -> object:
+        """Give the monitor one command, and return what it says. None if it does not answer in time, which is no news: QEMU may
+        be gone, or stuck."""
         logging.getLogger("qemu.qmp").setLevel(logging.CRITICAL)
 
-        async def ask() -> None:
+        async def ask() -> object:
             client = QMPClient()
             # QEMU greets once for each connection, and this one lasts as long as QEMU.
             client.await_greeting = client.negotiate = not self._greeted
             self._greeted = True
             await client.connect(self._monitor.dup())
             try:
-                await client.execute(command, arguments)
+                return await client.execute(command, arguments)
             finally:
                 await client.disconnect()
 
         with contextlib.suppress(QMPError, OSError, TimeoutError, EOFError):
-            asyncio.run(asyncio.wait_for(ask(), _QMP_SECONDS))
+            return asyncio.run(asyncio.wait_for(ask(), _QMP_SECONDS))
+        return None
 
     def send_break(self) -> None:
         """A serial break on the console: the next character is a SysRq command."""
         self.monitor("chardev-send-break", id="console")
+
+    def program_counters(self) -> list[str]:
+        """Of each CPU, in hexadecimal; this needs nothing of the guest."""
+        said = self.monitor("human-monitor-command", **{"command-line": "info registers -a"})
+        return [match["address"].lower() for match in _PROGRAM_COUNTER.finditer(str(said or ""))]
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from harness.kernel.build import BuildFailed, build
 from harness.kernel.jobserver import Jobserver
 from harness.kernel.kconfig import ConfigNotProved, fragments_for, read_fragment
+from harness.kernel.symbols import Symbols
 from harness.kernel.toolchain import AUTO, Toolchain, choose, detect, programs
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "BuildFailed",
     "ConfigNotProved",
     "Jobserver",
+    "Symbols",
     "Toolchain",
     "build",
     "choose",

@@ -25,6 +25,7 @@ class Toolchain(Struct, frozen=True):
     """For make's command line: ARCH=, CROSS_COMPILE= or LLVM=, CC=."""
     compiler: tuple[str, ...]
     """Compiles and links a program for the guest."""
+    addr2line: str
     ccache: bool
 
 
@@ -60,16 +61,19 @@ def detect(arch: Arch, wanted: str = AUTO) -> Toolchain:
     if kind == "gcc":
         variables = [f"CROSS_COMPILE={arch.cross_compile}"]
         command = [compiler]
+        addr2line = f"{arch.cross_compile}addr2line"
     else:
         suffix = kind.removeprefix("llvm")
         variables = [f"LLVM={suffix}"]
         command = [compiler, f"--target={arch.toolchain.triple}", f"--ld-path=ld.lld{suffix}"]
+        addr2line = f"llvm-addr2line{suffix}"
     ccache = process.which("ccache") is not None
     return Toolchain(
         kind=kind,
         version=process.run([compiler, "--version"]).stdout.splitlines()[0],
         variables=(f"ARCH={arch.kernel.arch}", *variables, f"CC=ccache {compiler}" if ccache else f"CC={compiler}"),
         compiler=tuple(command),
+        addr2line=addr2line,
         ccache=ccache,
     )
 

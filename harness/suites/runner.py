@@ -80,10 +80,12 @@ class Session:
         name: str = "",
         hangs: Callable[[str], str] = lambda case: "",
         before: Before = NOTHING,
+        explain: Callable[[str], str] = str,
     ) -> None:
         """`quiet` are the kernel parameters for a boot that nobody judges: all but the first. `name` tells this session's guests
         from those of another one of the same kernel. `hangs` says why a case, by its id, must not be
-        run unless it is named, if so. `before` is what is not to be done once more."""
+        run unless it is named, if so. `before` is what is not to be done once more. `explain` adds to the kernel's
+        reports what its symbols tell."""
         self._suites = suites
         self._target = target
         self._boot = boot
@@ -94,6 +96,7 @@ class Session:
         self._name = name
         self._lock = threading.Lock()
         self._before = before
+        self._explain = explain
         self._joined = 0
         self._fresh = _FRESH
         self._running = 0
@@ -141,7 +144,7 @@ class Session:
         return last
 
     def _serve(self, number: int) -> None:
-        judged, boots, misboots, excuses = number > 1 or self._before.judged, 0, 0, _MISBOOTS
+        judged, booted, boots, misboots, excuses = number > 1 or self._before.judged, False, 0, 0, _MISBOOTS
         guest_name = "-".join(filter(None, [self._name, str(number) if number > 1 else ""]))
         who = f" of guest {guest_name}" if guest_name else ""
         while self._queue or not judged or (number == 1 and self._in_order):
@@ -152,20 +155,26 @@ class Session:
                 try:
                     guest.wait_for_agent()
                 except GuestGone as gone:
-                    outcome, title, evidence = _what_killed(gone, guest)
-                    self._emit(CaseResult("boot", f"agent{who}", outcome, diagnostic=title, log=evidence))
-                    break
+                    outcome, title, evidence = self._what_killed(gone)
+                    which = f" at boot {boots}" if booted else ""
+                    self._emit(CaseResult("boot", f"agent{who}{which}", outcome, diagnostic=title, log=evidence))
+                    if not booted:
+                        break
+                    # It could boot before, so once more; it is not tried a third time.
+                    booted = False
+                    continue
+                booted = True
                 splats = guest.console.take_splats()
                 if excuses and guest.misboot:
                     misboots += 1
                     excuses -= 1
                     boots -= 1
-                    titles, text = _told(splats)
+                    titles, text = self._told(splats)
                     said = f"started again: {guest.misboot}\n{titles}".strip()
                     self._emit(CaseResult("boot", f"misboot {misboots}{who}", Outcome.SKIP, diagnostic=said, log=text))
                     continue
                 if splats:
-                    self._emit(_console(splats, f"console{who}" if boots == 1 else f"console of boot {boots}{who}"))
+                    self._emit(self._console(splats, f"console{who}" if boots == 1 else f"console of boot {boots}{who}"))
                 excuses = _MISBOOTS
                 if judged:
                     self._durations.note("boot", guest.boot_seconds)
@@ -191,7 +200,7 @@ class Session:
             try:
                 results = planned.suite.run(case, guest, self._target)
             except GuestGone as gone:
-                outcome, title, evidence = _what_killed(gone, guest)
+                outcome, title, evidence = self._what_killed(gone)
                 for name in planned.names:
                     self._emit(CaseResult(planned.suite.name, name, outcome, diagnostic=title, log=evidence))
                 while planned.suite.in_order and self._in_order:
@@ -199,7 +208,7 @@ class Session:
                 return
             self._durations.note(planned.id, sum(result.seconds for result in results))
             splats = guest.console.take_splats()
-            for result in _complete(planned, results, splats):
+            for result in self._complete(planned, results, splats):
                 self._emit(result)
             if splats and not planned.suite.in_order and self._fresh:
                 self._fresh -= 1
@@ -207,10 +216,10 @@ class Session:
         try:
             guest.run("true", "end", 10)
         except GuestGone as gone:
-            outcome, title, evidence = _what_killed(gone, guest)
+            outcome, title, evidence = self._what_killed(gone)
             self._emit(CaseResult("boot", f"console after the last case{who}", outcome, diagnostic=title, log=evidence))
         if splats := guest.console.take_splats():
-            self._emit(_console(splats, f"console after the last case{who}"))
+            self._emit(self._console(splats, f"console after the last case{who}"))
 
     def _lose(self, planned: _Planned, why: str) -> None:
         for name in planned.names:
@@ -223,36 +232,31 @@ class Session:
             return self._in_order.popleft() if number == 1 else None
         return None
 
+    def _complete(self, planned: _Planned, results: Sequence[CaseResult], splats: Sequence[Splat]) -> Iterator[CaseResult]:
+        """A splat turns what the case said into a crash; a name that it did not report is lost."""
+        reported = {result.name: result for result in results}
+        for name in planned.names:
+            result = reported.get(name)
+            if result is None:
+                said = next((other for other in results), None)
+                why = f"planned, but never reported ({said.diagnostic})" if said else "planned, but never reported"
+                result = CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic=why, log=said.log if said else "")
+            if splats:
+                titles, evidence = self._told(splats)
+                log = f"{evidence}\nthe test itself: {result.outcome}\n{result.log}".strip()
+                result = msgspec.structs.replace(result, outcome=Outcome.CRASH, diagnostic=titles, log=log)
+            yield result
 
-def _complete(planned: _Planned, results: Sequence[CaseResult], splats: Sequence[Splat]) -> Iterator[CaseResult]:
-    """A splat turns what the case said into a crash; a name that it did not report is lost."""
-    reported = {result.name: result for result in results}
-    for name in planned.names:
-        result = reported.get(name)
-        if result is None:
-            said = next((other for other in results), None)
-            why = f"planned, but never reported ({said.diagnostic})" if said else "planned, but never reported"
-            result = CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic=why, log=said.log if said else "")
-        if splats:
-            titles, evidence = _told(splats)
-            log = f"{evidence}\nthe test itself: {result.outcome}\n{result.log}".strip()
-            result = msgspec.structs.replace(result, outcome=Outcome.CRASH, diagnostic=titles, log=log)
-        yield result
+    def _what_killed(self, gone: GuestGone) -> tuple[Outcome, str, str]:
+        if gone.splats:
+            return Outcome.CRASH, *self._told(gone.splats)
+        outcome = Outcome.TIMEOUT if isinstance(gone, GuestTimeout) else Outcome.LOST
+        return outcome, gone.message, self._explain(gone.console)
 
+    def _console(self, splats: Sequence[Splat], name: str) -> CaseResult:
+        titles, text = self._told(splats)
+        return CaseResult("boot", name, Outcome.CRASH, diagnostic=titles, log=text)
 
-def _what_killed(gone: GuestGone, guest: Guest) -> tuple[Outcome, str, str]:
-    splats = guest.console.take_splats()
-    tail = gone.console or guest.console.tail()
-    if splats:
-        return Outcome.CRASH, *_told(splats)
-    return (Outcome.TIMEOUT if isinstance(gone, GuestTimeout) else Outcome.LOST), gone.message, tail
-
-
-def _console(splats: Sequence[Splat], name: str) -> CaseResult:
-    titles, text = _told(splats)
-    return CaseResult("boot", name, Outcome.CRASH, diagnostic=titles, log=text)
-
-
-def _told(splats: Sequence[Splat]) -> tuple[str, str]:
-    """The titles, one a line, and the texts."""
-    return "\n".join(splat.title for splat in splats), "\n".join(splat.text for splat in splats)
+    def _told(self, splats: Sequence[Splat]) -> tuple[str, str]:
+        """The titles, one a line, and the texts."""
+        return "\n".join(splat.title for splat in splats), "\n".join(self._explain(splat.text) for splat in splats)
