@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from harness import __version__, arch, doctor, paths, pipeline, request, series, shell, tree
+from harness import __version__, arch, doctor, paths, pipeline, request, sandbox, series, shell, tree
 from harness.cache import Cache
 from harness.errors import HarnessError, UserError
 from harness.logs import ktap, splat
@@ -26,6 +26,7 @@ from harness.model import CaseResult, to_json
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import RunReport, asjson, junit, read_run, text
+from harness.sandbox import Sandbox
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -126,6 +127,13 @@ def _job(function: F) -> F:
         ),
         click.option(
             "--accel", type=click.Choice(["auto", "kvm", "tcg"]), default="auto", show_default=True, help="QEMU's accelerator."
+        ),
+        click.option(
+            "--sandbox",
+            type=click.Choice(list(Sandbox)),
+            default=Sandbox.AUTO,
+            show_default=True,
+            help="Patch, configure and build with bubblewrap: no network, and only the cache can be written.",
         ),
         click.option(
             "--out",
@@ -330,6 +338,7 @@ def series_check(spec: str, tree_spec: str | None, as_json: bool, cache: Path) -
     """Does it apply to this tree, and what does checkpatch say? Patch by patch."""
     found = series.load(spec)
     where = Cache(cache)
+    sandbox.enter(Sandbox.AUTO, where)
     store = tree.Store(where)
     with where.lock():
         source = tree.resolve(tree_spec or tree.default_spec(found.tested_on), where)

@@ -59,6 +59,7 @@ _COMMON = (
     Need("pahole", "BTF", "dwarves", "dwarves"),
     Need("depmod", "modules of the guest", "kmod", "kmod"),
     Need("nice", "builds give way to guests", "coreutils", "coreutils"),
+    Need("bwrap", "builds that can write nowhere else", "bubblewrap", "bubblewrap", optional=True),
     Need("ccache", "builds of what was built before", "ccache", "ccache", optional=True),
 )
 

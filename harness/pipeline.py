@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from harness import __version__, kernel, process, series, tree
+from harness import __version__, kernel, process, sandbox, series, tree
 from harness.cache import Cache
 from harness.errors import HarnessError, UserError
 from harness.guest import qemu
@@ -79,6 +79,7 @@ def _run_jobs(
     request: Request, cache: Cache, before: RunReport, events: Journal, progress: Progress, unlock: Callable[[], None]
 ) -> None:
     manifest = _manifest(request)
+    manifest["sandbox"] = sandbox.enter(request.sandbox, cache)
     rundir.write_manifest(before.directory, manifest)
     progress.step("tree", f"importing {request.tree}")
     source = tree.resolve(request.tree, cache)

@@ -65,6 +65,13 @@ def check_stopped() -> None:
         raise Stopped
 
 
+def confine(prefix: Sequence[str]) -> None:
+    """Put this before every command that is `confined`: those that run what others wrote."""
+    global _confinement
+    _confinement = tuple(prefix)
+
+
+_confinement: tuple[str, ...] = ()
 _stopped = threading.Event()
 _deadline: threading.Timer | None = None
 
@@ -94,11 +101,15 @@ def start(
     stderr: int | IO[Any] = subprocess.STDOUT,
     pass_fds: Sequence[int] = (),
     text: bool = False,
+    confined: bool = False,
 ) -> Iterator[subprocess.Popen[Any]]:
     """Run `argv` for as long as the block lasts; afterwards its whole group is gone and reaped.
 
-    `env` is added to the harness's own environment. Raises InfrastructureError if the program is not there."""
+    `env` is added to the harness's own environment; `confined` as `confine` has it. Raises InfrastructureError if the program is
+    not there."""
     check_stopped()
+    if confined:
+        argv = [*_confinement, *argv]
     program = which(os.fspath(argv[0]))
     if program is None:
         raise InfrastructureError(f"{argv[0]}: no such program", hint="`harness doctor` tells what installs it")
@@ -137,11 +148,12 @@ def run(
     check: bool = True,
     timeout: float | None = None,
     pass_fds: Sequence[int] = (),
+    confined: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run `argv` to its end and return its status and what it printed (stderr folded into stdout).
 
     Raises CommandFailed on a status other than 0 if `check`, or after `timeout` seconds."""
-    with start(argv, cwd=cwd, env=env, stdout=subprocess.PIPE, text=True, pass_fds=pass_fds) as child:
+    with start(argv, cwd=cwd, env=env, stdout=subprocess.PIPE, text=True, pass_fds=pass_fds, confined=confined) as child:
         try:
             output, _ = child.communicate(timeout=timeout)
         except subprocess.TimeoutExpired as error:

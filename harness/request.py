@@ -11,6 +11,7 @@ from harness import arch, kernel, series, suites, tree
 from harness.arch import Arch
 from harness.errors import UserError
 from harness.model import Series
+from harness.sandbox import Sandbox
 from harness.suites import Selection
 from harness.suites.boot import WITHOUT_SELFTESTS
 
@@ -32,6 +33,7 @@ class Request(Struct, frozen=True):
     """Cores to fill."""
     accel: str = "auto"
     toolchain: str = kernel.AUTO
+    sandbox: Sandbox = Sandbox.AUTO
     arguments: tuple[str, ...] = ()
     """Those of the command line that repeat it."""
 
@@ -47,6 +49,7 @@ def parse(
     jobs: int | None,
     accel: str,
     toolchain: str,
+    sandbox: str,
     arguments: tuple[str, ...],
     commands: tuple[str, ...] = (),
 ) -> Request:
@@ -84,6 +87,7 @@ def parse(
         jobs=jobs,
         accel=accel,
         toolchain=toolchain,
+        sandbox=Sandbox(sandbox),
         arguments=arguments,
     )
 

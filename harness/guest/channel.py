@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import re
 import time
+from collections.abc import Sequence
 from typing import Protocol
 
 import pexpect
@@ -17,6 +18,10 @@ from pexpect import fdpexpect
 from harness.guest.console import Console
 
 _CHUNK = 1 << 16
+_READY = r"harness agent ready\r?\n"
+_AGENT_DIED = "the agent that ran the command died"
+_LONGEST_OUTPUT = 1 << 26
+_TOO_LONG = f"the command printed more than {_LONGEST_OUTPUT >> 20} MiB"
 _QUIET_SECONDS = 2.0
 """After this long without a frame, those of a command that is over are asked for again."""
 
@@ -43,8 +48,13 @@ class Answer(Struct, frozen=True):
     output: bytes
 
 
+class Broken(Exception):
+    """No answer will come any more, though the guest is there; or none that we could hold."""
+
+
 class Channel(Protocol):
-    """`ready` and `answer` wait for so many seconds at most. They raise EOFError if the guest is gone, `ask` an OSError."""
+    """`ready` and `answer` wait for so many seconds at most. They raise EOFError if the guest is gone, `ask` an OSError. `answer`
+    raises Broken."""
 
     def ready(self, seconds: float) -> bool: ...
 
@@ -61,28 +71,34 @@ class Line:
         self._marker = ""
 
     def ready(self, seconds: float) -> bool:
-        return self._expect(r"harness agent ready\r?\n", seconds)
+        return self._expect([_READY], seconds) == 0
 
     def ask(self, question: Question) -> None:
         self._marker = question.marker
         self._spawn.send(question.line)
 
     def answer(self, seconds: float) -> Answer | None:
-        if not self._expect(rf"\n{self._marker} end (\d+)\r?\n", seconds):
-            return None
+        found = self._expect([rf"\n{self._marker} end (\d+)\r?\n", rf"\n{_READY}"], seconds)
         said: bytes = self._spawn.before
+        if found == 1:
+            raise Broken(_AGENT_DIED)
+        if found is None:
+            if len(said) > _LONGEST_OUTPUT:
+                raise Broken(_TOO_LONG)
+            return None
         begin = re.search(rf"\n{self._marker} begin\r?\n".encode(), said)
         return Answer(int(self._spawn.match[1]), said[begin.end() :] if begin else said)
 
-    def _expect(self, pattern: str, seconds: float) -> bool:
+    def _expect(self, patterns: Sequence[str], seconds: float) -> int | None:
+        """Which of them came first."""
+        wanted = [pattern.encode() for pattern in patterns]
         try:
             # Twice what is read in one go: no marker is overlooked, and megabytes of output are not searched again and again.
-            self._spawn.expect(pattern.encode(), timeout=seconds, searchwindowsize=2 * _CHUNK)
+            return int(self._spawn.expect(wanted, timeout=seconds, searchwindowsize=2 * _CHUNK))
         except pexpect.TIMEOUT:
-            return False
+            return None
         except pexpect.EOF:
             raise EOFError from None
-        return True
 
 
 class Frames:
@@ -117,6 +133,10 @@ class Frames:
             status, count = self._end
             if len(self._parts) == count:
                 return Answer(status, b"".join(self._parts[number] for number in range(count)))
+        if sum(map(len, self._parts.values())) > _LONGEST_OUTPUT:
+            raise Broken(_TOO_LONG)
+        if self._console.saw("harness: agent"):
+            raise Broken(_AGENT_DIED)
         over = self._end or self._console.saw(f"harness: {self._question.left} end")
         if over and time.monotonic() - self._last > _QUIET_SECONDS:
             self._last = time.monotonic()

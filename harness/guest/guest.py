@@ -16,7 +16,7 @@ from msgspec import Struct
 from harness.arch import Arch
 from harness.errors import InfrastructureError
 from harness.guest import qemu
-from harness.guest.channel import Channel, Frames, Line, Question
+from harness.guest.channel import Broken, Channel, Frames, Line, Question
 from harness.guest.console import Console
 from harness.guest.host import Host
 from harness.guest.qemu import Accelerator, Boot
@@ -128,6 +128,8 @@ class Guest:
             except EOFError:
                 self.console.closed.wait(_LAST_WORDS_SECONDS)
                 raise self._lost("the guest is gone") from None
+            except Broken as broken:
+                raise self._lost(str(broken)) from None
             if self.console.fatal:
                 self.console.closed.wait(_LAST_WORDS_SECONDS)
                 raise self._lost("the kernel panicked")

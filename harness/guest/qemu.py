@@ -114,6 +114,8 @@ def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Seque
     ]
     return [
         machine.program,
+        # A guest that breaks out of its machine finds that QEMU may start nothing and become nobody.
+        *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-machine", machine.machine, "-accel", accel, "-cpu", machine.cpu[accelerator.value]),
         *("-m", str(machine.memory), "-smp", f"{cpus},sockets={cpus}"),

@@ -178,7 +178,9 @@ class _Compilation:
         with self._log.open("a") as file, self._jobserver.slot() as slot:
             by_hand = [*argv, f"-j{self._jobserver.jobs}"]
             file.write(f"$ {process.command_line(by_hand, env=env)}\n")
-            with process.start(argv, env={**env, **slot.env}, stdout=subprocess.PIPE, text=True, pass_fds=slot.fds) as make:
+            with process.start(
+                argv, env={**env, **slot.env}, stdout=subprocess.PIPE, text=True, pass_fds=slot.fds, confined=True
+            ) as make:
                 assert make.stdout is not None
                 for line in make.stdout:
                     file.write(line)

@@ -20,7 +20,7 @@ LAYERS = [
     ["results"],
     ["doctor"],
     ["guest", "kernel", "series", "progress", "schedule"],
-    ["tree", "durations"],
+    ["tree", "durations", "sandbox"],
     ["cache", "arch", "packages"],
     ["logs"],
     ["model", "process", "paths"],

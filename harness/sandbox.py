@@ -1,0 +1,61 @@
+"""A series is code that runs here: its Kconfig files, makefiles and build tools. With bubblewrap they run without network, see
+no process but their own, and can write nowhere but in the cache."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+
+from harness import process
+from harness.cache import Cache
+from harness.errors import InfrastructureError
+
+
+class Sandbox(StrEnum):
+    """What `--sandbox` takes."""
+
+    AUTO = "auto"
+    ON = "on"
+    OFF = "off"
+
+
+_ALONE = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session")
+
+
+def enter(wanted: Sandbox, cache: Cache) -> str:
+    """From now on, whatever is run `confined` is. Returns what came of it, for run.toml: `bubblewrap`, or `none` and why.
+
+    Raises InfrastructureError if it is wanted and cannot be had."""
+    process.confine(())
+    if wanted is Sandbox.OFF:
+        return "none: --sandbox off"
+    scratch = cache.directory("scratch")
+    prefix = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
+    for folder in (cache.root, *_ccache()):
+        prefix += ["--bind", str(folder), str(folder)]
+    prefix += [*_ALONE, "--setenv", "TMPDIR", str(scratch), "--"]
+    why = _problem(prefix)
+    if not why:
+        process.confine(prefix)
+        return "bubblewrap"
+    if wanted is Sandbox.ON:
+        raise InfrastructureError(
+            f"no sandbox: {why}", hint="--sandbox auto does without; `harness doctor` tells what installs bwrap"
+        )
+    return f"none: {why}"
+
+
+def _problem(prefix: list[str]) -> str:
+    """Containers often forbid what it needs."""
+    if process.which("bwrap") is None:
+        return "bubblewrap is not installed"
+    tried = process.run([*prefix, "true"], check=False)
+    return "" if tried.returncode == 0 else tried.stdout.strip()
+
+
+def _ccache() -> list[Path]:
+    if process.which("ccache") is None:
+        return []
+    folder = Path(process.run(["ccache", "--get-config", "cache_dir"]).stdout.strip() or Path.home() / ".cache" / "ccache")
+    folder.mkdir(parents=True, exist_ok=True)
+    return [folder]

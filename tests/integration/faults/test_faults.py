@@ -1,0 +1,125 @@
+"""Whatever goes wrong in a guest, its case says so, and every other case has its own outcome."""
+
+from __future__ import annotations
+
+import functools
+import signal
+import threading
+import tomllib
+from pathlib import Path
+from typing import cast
+
+import msgspec
+import psutil
+import pytest
+from junitparser import JUnitXml
+from msgspec import Struct
+
+from harness.arch import load
+from harness.cache import Cache
+from harness.durations import Durations
+from harness.guest import Boot, Guest, Host, accelerator_for, build_initramfs, started
+from harness.kernel import Symbols, detect
+from harness.model import CaseResult, Kernel, Outcome
+from harness.paths import default_cache
+from harness.results import junit, read_run
+from harness.suites import QUIET, Selection, Session, Suite, Target
+from harness.suites.base import Case
+from tests.integration.conftest import harness
+
+HERE = Path(__file__).parent
+
+LKDTM = "lkdtm() { echo $1 >/sys/kernel/debug/provoke-crash/DIRECT; }\n"
+
+
+class Fault(Struct, frozen=True, forbid_unknown_fields=True):
+    name: str
+    script: str
+    outcome: tuple[Outcome, ...]
+    says: str = ""
+    seconds: float = 60.0
+    host: str = ""
+
+
+class _File(Struct, frozen=True):
+    fault: tuple[Fault, ...]
+
+
+FAULTS = {fault.name: fault for fault in msgspec.toml.decode((HERE / "faults.toml").read_bytes(), type=_File).fault}
+
+
+class Faults(Suite):
+    """Each of them, and a case after it."""
+
+    name = "faults"
+
+    def plan(self, target: Target) -> list[Case]:
+        return [Case((name,), FAULTS[fault].seconds) for fault in FAULTS for name in (fault, f"after {fault}")]
+
+    def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]:
+        fault = FAULTS.get(case.label)
+        if fault and fault.host:
+            threading.Timer(0.5, _befall, [signal.Signals[fault.host]]).start()
+        script = LKDTM + fault.script if fault else "echo alive | grep alive"
+        answer = guest.run(script, case.label, case.seconds if fault else 60.0)
+        outcome = Outcome.FAIL if answer.status else Outcome.PASS
+        return [CaseResult(self.name, case.label, outcome, answer.seconds, f"status {answer.status}", answer.output)]
+
+
+def _befall(number: signal.Signals) -> None:
+    for child in psutil.Process().children(recursive=True):
+        if child.name().startswith("qemu-system"):
+            child.send_signal(number)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CaseResult]:
+    folder = tmp_path_factory.mktemp("faults")
+    done = harness("build", "--arch", "x86_64", "--config", HERE / "faults.config", "--out", folder, cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (job,) = read_run(folder / "latest").jobs.values()
+    cache, arch = Cache(default_cache()), load("x86_64")
+    kernel = cache.read_record("kernels", job.properties["kernel"], Kernel)
+    assert kernel
+    toolchain = detect(arch)
+    initramfs, _ = build_initramfs(kernel, job.properties["commit"], arch, toolchain.compiler, cache)
+    boot = Boot(kernel.image, initramfs.path, QUIET)
+    start = functools.partial(started, arch, accelerator_for(arch, boot, cache), folder, host=Host(arch, cache))
+    reported: list[CaseResult] = []
+    session = Session(
+        [(Faults(), Selection("faults"))],
+        cast(Target, None),
+        boot,
+        (),
+        start,
+        Durations(Cache(folder), "none"),
+        reported.append,
+        explain=Symbols(kernel, toolchain.addr2line).locate,
+    )
+    number = session.join()
+    assert number == 1
+    assert session.run(number)
+    (folder / "junit.xml").write_text(junit.render_cases("faults", reported))
+    assert len(list(next(iter(JUnitXml.fromfile(str(folder / "junit.xml")))))) == len(reported)
+    names = [result.id for result in reported]
+    assert len(set(names)) == len(names)
+    return {result.id: result for result in reported}
+
+
+def test_enough_of_them() -> None:
+    assert len(FAULTS) >= 30
+    assert len(tomllib.loads((HERE / "faults.toml").read_text())["fault"]) == len(FAULTS)
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault(name: str, results: dict[str, CaseResult]) -> None:
+    fault, result = FAULTS[name], results[f"faults:{name}"]
+    told = f"{result.diagnostic}\n{result.log}"
+    assert result.outcome in fault.outcome, told
+    assert fault.says in told
+    after = results[f"faults:after {name}"]
+    assert after.outcome is Outcome.PASS, f"{after.diagnostic}\n{after.log}"
+
+
+def test_nothing_else_is_red(results: dict[str, CaseResult]) -> None:
+    assert not [one for one in results.values() if one.suite != "faults" and not one.outcome.green]

@@ -1,0 +1,76 @@
+"""A run that is killed goes on where it was, as often as it takes, and its report is that of a run that nobody disturbed."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree
+
+import psutil
+
+from tests.conftest import survivors
+from tests.integration.conftest import harness
+
+KILLS = 20
+WANTED = ("--arch", "x86_64", "--suite", "claims", "--suite", "ftracetest:dynevent/*fprobe*")
+
+
+def events(directory: Path) -> list[str]:
+    """Whole lines of the journal."""
+    journal = directory / "journal.jsonl"
+    return journal.read_text().split("\n")[:-1] if journal.exists() else []
+
+
+def cases(directory: Path) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Of junit.xml, all but times; guests take turns, so the order may differ."""
+    found = ElementTree.parse(directory / "junit.xml").iter("testcase")
+    return sorted((case.get("classname", ""), case.get("name", ""), tuple(child.tag for child in case)) for case in found)
+
+
+def test_kills_at_random_moments(tmp_path: Path) -> None:
+    undisturbed = harness("run", *WANTED, "--out", tmp_path / "undisturbed", cwd=tmp_path)
+    assert undisturbed.returncode == 0, undisturbed.stdout + undisturbed.stderr
+    directory = tmp_path / "runs" / "latest"
+    words: list[str] = list(WANTED)
+    chance = random.Random(0)
+    for _ in range(KILLS):
+        before = len(events(directory))
+        with subprocess.Popen(
+            [sys.executable, "-m", "harness", "run", *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as run:
+            # By what it has done, not by the clock: most of these are before its guests are up.
+            moment = before + chance.randrange(12)
+            while len(events(directory)) < moment and run.poll() is None:
+                time.sleep(0.01)
+            time.sleep(chance.random())
+            children = psutil.Process(run.pid).children(recursive=True)
+            run.kill()
+        assert not survivors(children)
+        if directory.exists():
+            words = ["--resume", str(directory.resolve())]
+    done = harness("run", *words, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert cases(directory) == cases(tmp_path / "undisturbed" / "latest")
+    finished = [json.loads(line)["result"] for line in events(directory) if '"event":"case-finished"' in line]
+    names = [(case["suite"], case["name"]) for case in finished]
+    assert len(names) == len(set(names)), "a finished case ran again"
+    again = harness("run", "--resume", directory, cwd=tmp_path)
+    assert again.returncode == 0
+    assert cases(directory) == cases(tmp_path / "undisturbed" / "latest")
+
+
+def test_what_cannot_go_on_says_so(tmp_path: Path) -> None:
+    nothing = harness("run", "--resume", tmp_path, cwd=tmp_path)
+    assert (nothing.returncode, "no run in" in nothing.stderr) == (2, True)
+    red = harness("run", "--series", "none", "--arch", "x86_64", "--config", "missing", cwd=tmp_path)
+    assert red.returncode == 2
+    built = harness("build", "--series", "none", "--arch", "x86_64", "--tree", f"git:{tmp_path}#none", cwd=tmp_path)
+    assert built.returncode == 3
+    refused = harness("run", "--resume", "runs/latest", cwd=tmp_path)
+    assert (refused.returncode, "not a run that can go on" in refused.stderr) == (2, True)
+    mixed = harness("run", "--resume", "runs/latest", "--arch", "arm64", cwd=tmp_path)
+    assert (mixed.returncode, "--resume together with archs" in mixed.stderr) == (2, True)

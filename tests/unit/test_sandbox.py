@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import process, sandbox
+from harness.cache import Cache
+from harness.errors import InfrastructureError
+from harness.sandbox import Sandbox
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[Cache]:
+    found = Cache(tmp_path / "cache")
+    if (said := sandbox.enter(Sandbox.AUTO, found)) != "bubblewrap":
+        pytest.skip(said)
+    yield found
+    process.confine(())
+
+
+def test_only_the_cache_can_be_written(cache: Cache, tmp_path: Path) -> None:
+    inside = process.run(["sh", "-c", f"echo x >{cache.root}/inside; mktemp"], confined=True)
+    assert (cache.root / "inside").exists()
+    assert Path(inside.stdout.strip()).parent == cache.root / "scratch"
+    outside = tmp_path / "outside"
+    assert process.run(["touch", outside], confined=True, check=False).returncode != 0
+    assert not outside.exists()
+    assert process.run(["touch", outside]).returncode == 0
+
+
+def test_no_network_and_no_other_process(cache: Cache) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connect = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5)"
+        assert process.run([sys.executable, "-c", connect]).returncode == 0
+        assert process.run([sys.executable, "-c", connect], confined=True, check=False).returncode != 0
+    seen = process.run(["sh", "-c", "cd /proc; echo [0-9]*"], confined=True).stdout.split()
+    assert len(seen) < 5
+
+
+def test_status_output_and_end_are_those_of_the_command(cache: Cache) -> None:
+    assert process.run(["sh", "-c", "echo said; exit 7"], confined=True, check=False).returncode == 7
+    with process.start(["sh", "-c", "sleep 1000 & sleep 1000"], confined=True) as child:
+        pass
+    assert child.returncode is not None
+
+
+def test_without_bubblewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "which", lambda name: None)
+    assert sandbox.enter(Sandbox.AUTO, Cache(tmp_path)) == "none: bubblewrap is not installed"
+    assert sandbox.enter(Sandbox.OFF, Cache(tmp_path)) == "none: --sandbox off"
+    with pytest.raises(InfrastructureError, match="bubblewrap is not installed"):
+        sandbox.enter(Sandbox.ON, Cache(tmp_path))
