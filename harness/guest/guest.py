@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import secrets
 import time
@@ -27,6 +28,8 @@ BOOT_SECONDS = 60
 
 _POLL_SECONDS = 0.5
 _FENCE_SECONDS = 10.0
+_LONGEST_BACKTRACES = 1000
+"""Lines."""
 _LAST_WORDS_SECONDS = 3.0
 """How long a guest that panicked, or that was asked for its backtraces, is listened to."""
 
@@ -151,7 +154,7 @@ class Guest:
         """What are the CPUs doing? QEMU knows where they are. SysRq l needs one that takes interrupts; where none does, an NMI
         makes some architectures talk. And the console's last lines."""
         counters = self._machine.program_counters()
-        offset = self.console.offset
+        before, offset = self.console.tail(), self.console.offset
         with contextlib.suppress(OSError):
             self.sysrq("l")
         self.console.closed.wait(_LAST_WORDS_SECONDS)
@@ -159,7 +162,7 @@ class Guest:
             self._machine.monitor("inject-nmi")
             self.console.closed.wait(_LAST_WORDS_SECONDS)
         places = [f"CPU {number} is at 0x{address}" for number, address in enumerate(counters)]
-        return "\n".join([*places, self.console.tail()])
+        return "\n".join([*places, before, *itertools.islice(self.console.read(offset), _LONGEST_BACKTRACES)])
 
 
 @contextlib.contextmanager

@@ -28,7 +28,9 @@ _QMP_SECONDS = 5.0
 _KVM_SECONDS = 20.0
 
 _PROGRAM_COUNTER = re.compile(
-    r"(?:\b(?:RIP|EIP|PC|R15)=|\bpc\s+(?:0x)?|\bNIP\s+|\bPSW=mask [0-9a-f]+ addr )(?P<address>[0-9a-f]{8,16})\b", re.IGNORECASE
+    r"(?:\b(?:RIP|EIP|PC)=|\bR15=(?=[0-9a-f]{8}\b)|\bpc\s+(?:0x)?|\bNIP\s+|\bPSW=mask [0-9a-f]+ addr )"
+    r"(?P<address>[0-9a-f]{8,16})\b",
+    re.IGNORECASE,
 )
 """As each of QEMU's targets prints it."""
 

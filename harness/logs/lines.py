@@ -34,6 +34,6 @@ def kernel_messages(line: str) -> Iterator[tuple[str, str]]:
     """(caller, message): of the whole line, and of the last message in it, for the kernel prints wherever the line has got to,
     behind a prompt or half a word of a program. The caller is a task or a CPU, T123 or C0; empty without PRINTK_CALLER."""
     match = _PRINTK.match(line)
-    yield (match["caller1"] or match["caller2"] or "", line[match.end() :]) if match else ("", line)
+    yield (match["caller1"] or match["caller2"] or "", line[match.end() :].removeprefix(" ")) if match else ("", line)
     if "]" in line[16:] and (inner := _CUT_IN.match(line)) and not (match and match.end() >= inner.end()):
         yield inner["caller1"] or "", line[inner.end() :]

@@ -71,7 +71,8 @@ _KINDS = [
         ("lockdep", r"INFO: trying to register non-static key"),
         ("rcu", r"(?:WARNING: |\[ INFO: )suspicious RCU usage"),
         ("rcu-stall", r"(?:rcu: )?INFO: rcu\w* .*(?:stall|detected)"),
-        ("hung-task", r"INFO: task .* (?:blocked (?:for|in I/O wait for)|can't die for) more than \d+ seconds"),
+        # A task may have the end of a line in its name.
+        ("hung-task", r"(?:INFO: task )?.*:\d+ (?:blocked (?:for|in I/O wait for)|can't die for) more than \d+ seconds"),
         ("bug", r"kernel BUG at |Kernel BUG at |BUG: |BUG (?!UNIX )\S+ \("),
         ("general-protection", r"(?:Oops: )?general protection fault"),
         ("double-fault", r"(?:traps: )?PANIC: double fault|double fault: .*\[#\d"),
@@ -101,6 +102,7 @@ _HINTS = (
     "UBSAN: ",
     "Oops",
     "LOCKUP",
+    " for more than ",
     "Unable to handle",
     "NX-protected",
     "INFO",

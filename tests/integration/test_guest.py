@@ -72,11 +72,11 @@ def test_panic(guest: Guest) -> None:
     assert any(splat.fatal for splat in guest.console.take_splats())
 
 
-def test_deadline_brings_backtraces(guest: Guest) -> None:
+def test_deadline_brings_backtraces(guest: Guest, machine: Machine) -> None:
     with pytest.raises(GuestTimeout) as caught:
         guest.run("while :; do :; done", "endless", 5 / guest.patience)
     assert "sysrq: Show backtrace of all active CPUs" in "\n".join(guest.console.read(0))
-    assert caught.value.console
+    assert caught.value.console.count(" is at 0x") == machine.arch.guest.cpus
 
 
 def test_qemu_killed_from_outside(guest: Guest) -> None:

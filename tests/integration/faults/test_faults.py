@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
+import shutil
 import signal
 import threading
 import tomllib
@@ -15,6 +17,7 @@ import pytest
 from junitparser import JUnitXml
 from msgspec import Struct
 
+from harness import series, tree
 from harness.arch import load
 from harness.cache import Cache
 from harness.durations import Durations
@@ -123,3 +126,32 @@ def test_fault(name: str, results: dict[str, CaseResult]) -> None:
 
 def test_nothing_else_is_red(results: dict[str, CaseResult]) -> None:
     assert not [one for one in results.values() if one.suite != "faults" and not one.outcome.green]
+
+
+def test_patch_that_panics_at_boot(tmp_path: Path) -> None:
+    """One red case says why, the rest is lost, and nobody waits for a deadline."""
+    cache = Cache(default_cache())
+    bundled = series.load("fprobe-on-fgraph")
+    source = tree.resolve(tree.default_spec(bundled.tested_on), cache)
+    applied = series.apply(bundled, source, cache)
+    file = "kernel/trace/fgraph.c"
+    before = tree.Store(cache).read_file(applied.tip, file)
+    after = f'{before}\nstatic int __init on_purpose(void)\n{{\n\tpanic("on purpose");\n}}\nlate_initcall(on_purpose);\n'
+    diff = "".join(difflib.unified_diff(before.splitlines(True), after.splitlines(True), f"a/{file}", f"b/{file}"))
+    folder = tmp_path / "panics"
+    shutil.copytree(bundled.patches[0].path.parent, folder)
+    (folder / "9999-panic.patch").write_text(
+        "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\nFrom: T <t@localhost>\n"
+        f"Date: Sat, 1 Jan 2000 00:00:00 +0000\nSubject: [PATCH] panic\n\nOn purpose.\n---\n{diff}--\n2.0\n"
+    )
+    with (folder / "series").open("a") as listed:
+        listed.write("9999-panic.patch\n")
+    done = harness("run", "--series", folder, "--arch", "x86_64", "--suite", "kunit", "--suite", "samples", cwd=tmp_path)
+    assert done.returncode == 1, done.stdout + done.stderr
+    red = [one for one in read_run(tmp_path / "runs" / "latest").results if not one.outcome.green]
+    (boot,) = (one for one in red if one.suite == "boot")
+    assert (boot.name, boot.outcome, boot.diagnostic) == ("agent", Outcome.CRASH, "Kernel panic - not syncing: on purpose")
+    assert f"first in the series' own files: {file}:" in boot.log
+    lost = [one for one in red if one.suite in ("kunit", "samples")]
+    assert {one.outcome for one in lost} == {Outcome.LOST}
+    assert len(lost) > 10
