@@ -49,7 +49,7 @@ def parse(
     jobs: int | None,
     accel: str,
     toolchain: str,
-    sandbox: str,
+    sandbox: str = "auto",
     arguments: tuple[str, ...],
     commands: tuple[str, ...] = (),
 ) -> Request:
