@@ -22,6 +22,7 @@ from harness.cache import Cache
 from harness.guest import Accelerator, Boot, build_initramfs
 from harness.guest.console import Console
 from harness.guest.guest import started
+from harness.logs import ktap, splat
 from harness.model import Kernel, Point
 from harness.results import read_run
 from harness.suites import QUIET
@@ -169,7 +170,66 @@ def boot() -> str:
     return f"boot to the agent, median of {BOOTS}: {ours:.2f} s against {theirs:.2f} s of a plain configuration"
 
 
-BENCHMARKS: dict[str, Callable[[], str]] = {"memory": memory, "warm": warm, "boot": boot, "overhead": overhead}
+def scan() -> str:
+    """A console log of 100 MB with a report here and there, against grep with the same patterns."""
+    line = b"[%5d.%06d][ T%d] kernel text of about the usual length, with a number %08x and list_head in it\r\n"
+    report = b"[    1.000000][   T1] WARNING: CPU: 0 PID: 1 at kernel/trace/fgraph.c:%d some_function+0x1/0x2\r\n"
+    # What grep takes of our patterns: no groups that do not capture, no look ahead, no classes in brackets.
+    said = "|".join(pattern.pattern for _, pattern in splat.FIRST_LINES)
+    for ours, theirs in (("(?:", "("), ("(?!UNIX )", ""), ("[\\w /-]", "[A-Za-z0-9_ /-]"), (r"\d", "[0-9]")):
+        said = said.replace(ours, theirs)
+    with tempfile.NamedTemporaryFile() as log, tempfile.NamedTemporaryFile("w") as patterns:
+        patterns.write(rf"^(\[ *[0-9]+\.[0-9]+\](\[ *[TC][0-9]+\])? )?({said})")
+        patterns.flush()
+        for number in range(LOG_BYTES // len(line % (1, 1, 1, 1))):
+            log.write(report % number if number % 100_000 == 0 else line % (number // 1000, number % 1000, number % 100, number))
+        log.flush()
+        size = Path(log.name).stat().st_size / 1e6
+        command = ["grep", "-caEf", patterns.name, log.name]
+        seconds = []
+        for _ in range(5):
+            start = time.monotonic()
+            with Path(log.name).open("rb") as file:
+                found = len(splat.scan_file(file))
+            middle = time.monotonic()
+            counted = int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            seconds.append((middle - start, time.monotonic() - middle))
+    assert found == counted > 1, (found, counted)
+    ours, theirs = (statistics.median(each) for each in zip(*seconds, strict=True))
+    return (
+        f"{size:.0f} MB: {size / ours:.0f} MB/s (at least 20), grep -E {size / theirs:.0f} MB/s: "
+        f"{ours / theirs:.2f} times as long (at most 4)"
+    )
+
+
+def results() -> str:
+    """KTAP of 200,000 results, flat and nested."""
+    flat = [b"KTAP version 1\n", b"1..200000\n", *(b"ok %d some_test_case_%d\n" % (one, one) for one in range(1, 200_001))]
+    nested = [b"[    1.0] KTAP version 1\n", b"[    1.0] 1..20000\n"]
+    for suite in range(1, 20_001):
+        nested += [b"[    1.0]     KTAP version 1\n", b"[    1.0]     1..9\n"]
+        nested += [b"[    1.0]     ok %d case%d\n" % (case, case) for case in range(1, 10)]
+        nested.append(b"[    1.0] ok %d suite%d\n" % (suite, suite))
+    told = []
+    for log in (flat, nested):
+        seconds = []
+        for _ in range(5):
+            start = time.monotonic()
+            cases = ktap.parse(log)
+            seconds.append(time.monotonic() - start)
+            assert all(case.outcome.green for case in cases)
+        told.append(f"{200_000 / statistics.median(seconds):,.0f}")
+    return f"result lines a second: {told[0]} flat, {told[1]} in subtests with printk's prefix (at least 200,000)"
+
+
+BENCHMARKS: dict[str, Callable[[], str]] = {
+    "scan": scan,
+    "results": results,
+    "memory": memory,
+    "warm": warm,
+    "boot": boot,
+    "overhead": overhead,
+}
 
 
 def main(names: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -45,13 +45,15 @@ class KtapCase(Struct, frozen=True, gc=False):
     diagnostic: str = ""
 
 
-class _Node(Struct):
+class _Node(Struct, gc=False):
+    """Never part of a cycle; there may be hundreds of thousands, which the collector need not look at again and again."""
+
     depth: int
     number: int | None
     name: str
     outcome: Outcome
     diagnostic: str = ""
-    children: list[_Node] = []
+    children: Sequence[_Node] = ()
 
 
 def parse(text: Iterable[str | bytes]) -> list[KtapCase]:
@@ -148,7 +150,8 @@ class _Parser:
         start = len(self._pending)
         while start and self._pending[start - 1].depth > depth:
             start -= 1
-        node.children = self._adopt(self._pending[start:], depth)
+        if start < len(self._pending) or max(self._plans, default=0) > depth:
+            node.children = self._adopt(self._pending[start:], depth)
         self._pending[start:] = [node]
         if self._names:
             if outcome is Outcome.PASS and not node.children and max(self._names) > depth:

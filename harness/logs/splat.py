@@ -45,7 +45,7 @@ _SEQUELS = {
 }
 
 # The first row that matches names the report, so special forms stand before general ones.
-_KINDS = [
+FIRST_LINES = [
     (kind, re.compile(pattern))
     for kind, pattern in (
         ("stack-protector", r"(?:Kernel panic - not syncing: )?stack-protector: Kernel stack is corrupted"),
@@ -247,4 +247,4 @@ def _may_have_one(block: bytes) -> bool:
 
 
 def _classify(message: str) -> str:
-    return next((kind for kind, pattern in _KINDS if pattern.match(message)), "")
+    return next((kind for kind, pattern in FIRST_LINES if pattern.match(message)), "")

@@ -132,7 +132,7 @@ def test_run_beside_one_that_builds_is_refused(tmp_path: Path) -> None:
         assert harness("run", "--arch", "x86_64", "--suite", "kunit", cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_run_that_is_ended_keeps_what_it_knows(number: signal.Signals, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "harness", "run", "--suite", "ftracetest", *(f"--arch={arch}" for arch in ARCHS)]
     with subprocess.Popen(

@@ -10,8 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness import process
+from harness import process, sandbox
+from harness.cache import Cache
 from harness.errors import CommandFailed, InfrastructureError
+from harness.sandbox import Sandbox
 from tests.conftest import heed_ctrl_c
 
 
@@ -39,10 +41,18 @@ def test_timeout_ends_the_whole_group() -> None:
     assert not _running("sleep 61")
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_children_die_with_their_parent(number: signal.Signals) -> None:
-    seconds = f"6{number.value}.5"
-    program = f"from harness import process; process.run(['sh', '-c', 'sleep {seconds} & sleep {seconds}'])"
+@pytest.mark.parametrize("confined", [False, True])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_children_die_with_their_parent(number: signal.Signals, confined: bool, tmp_path: Path) -> None:
+    """Those that went into a session of their own as well, in a sandbox."""
+    if confined and sandbox.enter(Sandbox.AUTO, Cache(tmp_path)) != "bubblewrap":
+        pytest.skip("no bubblewrap")
+    process.confine(())
+    seconds = f"6{number.value}.{5 + confined}"
+    script = f"{'setsid ' if confined else ''}sleep {seconds} & sleep {seconds}"
+    enter = f"sandbox.enter(sandbox.Sandbox.ON, cache.Cache(pathlib.Path({str(tmp_path)!r})))" if confined else "pass"
+    program = f"import pathlib; from harness import cache, process, sandbox; {enter}; "
+    program += f"process.run(['sh', '-c', {script!r}], confined={confined})"
     parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL, preexec_fn=heed_ctrl_c)
     _wait_until(lambda: _running(f"sleep {seconds}") == 2)
     os.kill(parent.pid, number)
