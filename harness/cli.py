@@ -22,6 +22,7 @@ from harness import __version__, arch, doctor, paths, pipeline, request, sandbox
 from harness.cache import Cache
 from harness.errors import HarnessError, UserError
 from harness.logs import ktap, splat
+from harness.logs.lines import clean_text
 from harness.model import CaseResult, to_json
 from harness.progress import Progress
 from harness.request import Request
@@ -48,9 +49,9 @@ def main() -> None:
         error.show()
         code = error.exit_code
     except HarnessError as error:
-        _err.print(f"[red]error:[/red] {escape(error.message)}")
+        _err.print(f"[red]error:[/red] {escape(clean_text(error.message))}")
         if error.hint:
-            _err.print(f"[yellow]hint:[/yellow] {escape(error.hint)}")
+            _err.print(f"[yellow]hint:[/yellow] {escape(clean_text(error.hint))}")
         code = error.exit_code
     except Exception:
         _err.print_exception()

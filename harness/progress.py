@@ -12,6 +12,8 @@ from rich.markup import escape
 from rich.spinner import Spinner
 from rich.table import Table
 
+from harness.logs.lines import clean, clean_text
+
 _QUIET_SECONDS = 30.0
 """Without a terminal, how often a step that goes on says so."""
 
@@ -38,7 +40,7 @@ class Progress:
             self._live.stop()
 
     def say(self, text: str) -> None:
-        stamp = time.strftime("%H:%M:%S")
+        stamp, text = time.strftime("%H:%M:%S"), clean_text(text)
         if self._console.is_terminal:
             self._console.print(f"[dim]{stamp}[/dim] {escape(text)}")
         else:
@@ -46,7 +48,7 @@ class Progress:
 
     def step(self, job: str, text: str) -> None:
         with self._lock:
-            self._steps[job] = text
+            self._steps[job] = clean(text)
             self._since.setdefault(job, time.monotonic())
             due = not self._console.is_terminal and time.monotonic() - self._last_said >= _QUIET_SECONDS
             if due:

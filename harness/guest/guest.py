@@ -28,6 +28,8 @@ BOOT_SECONDS = 60
 
 _POLL_SECONDS = 0.5
 _FENCE_SECONDS = 10.0
+_BACKTRACES = ("l", "w")
+"""SysRq keys: all active CPUs, and tasks that no signal wakes."""
 _LONGEST_BACKTRACES = 1000
 """Lines."""
 _LAST_WORDS_SECONDS = 3.0
@@ -151,12 +153,13 @@ class Guest:
         self.console.send(f"{self._sysrq}{key}".encode())
 
     def _backtraces(self) -> str:
-        """What are the CPUs doing? QEMU knows where they are. SysRq l needs one that takes interrupts; where none does, an NMI
-        makes some architectures talk. And the console's last lines."""
+        """What are the CPUs doing, and who waits for what? QEMU knows where the CPUs are. SysRq needs one that takes interrupts;
+        where none does, an NMI makes some architectures talk. And the console's last lines."""
         counters = self._machine.program_counters()
         before, offset = self.console.tail(), self.console.offset
         with contextlib.suppress(OSError):
-            self.sysrq("l")
+            for key in _BACKTRACES:
+                self.sysrq(key)
         self.console.closed.wait(_LAST_WORDS_SECONDS)
         if self.console.offset == offset:
             self._machine.monitor("inject-nmi")

@@ -25,6 +25,11 @@ def clean(raw: bytes | str) -> str:
     return text if text.isascii() and text.isprintable() else _CONTROL.sub("", _ANSI.sub("", text))
 
 
+def clean_text(text: str) -> str:
+    """Lines, each clean: what a terminal, a log or XML can hold."""
+    return "\n".join(clean(line) for line in text.split("\n"))
+
+
 def without_printk_prefix(line: str) -> str:
     """The message of a line of the kernel's log. Timestamp and caller tag have no fixed width: both grow with what they
     count (kernel/printk/printk.c, print_time and print_caller)."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import junit_xml
 
-from harness.logs.lines import clean
+from harness.logs.lines import clean_text
 from harness.model import CaseResult, Outcome
 from harness.results.journal import JobReport, RunReport
 
@@ -44,23 +44,18 @@ def _suites(report: RunReport) -> Iterable[junit_xml.TestSuite]:
 
 
 def _properties(job: JobReport) -> dict[str, str]:
-    return {name: _text(value) for name, value in job.properties.items()}
+    return {name: clean_text(value) for name, value in job.properties.items()}
 
 
 def _case(classname: str, result: CaseResult) -> junit_xml.TestCase:
     case = junit_xml.TestCase(
-        _text(result.name), classname=classname, elapsed_sec=round(result.seconds, 3), stdout=_text(result.log) or None
+        clean_text(result.name), classname=classname, elapsed_sec=round(result.seconds, 3), stdout=clean_text(result.log) or None
     )
-    message = _text(result.diagnostic) or result.outcome.value
+    message = clean_text(result.diagnostic) or result.outcome.value
     if result.outcome in _FAILURES:
-        case.add_failure_info(message=message, output=_text(result.log), failure_type=result.outcome.value)
+        case.add_failure_info(message=message, output=clean_text(result.log), failure_type=result.outcome.value)
     elif result.outcome is Outcome.ERROR:
-        case.add_error_info(message=message, output=_text(result.log), error_type=result.outcome.value)
+        case.add_error_info(message=message, output=clean_text(result.log), error_type=result.outcome.value)
     elif result.outcome in (Outcome.SKIP, Outcome.XFAIL):
         case.add_skipped_info(message=f"xfail: {message}" if result.outcome is Outcome.XFAIL else message)
     return case
-
-
-def _text(text: str) -> str:
-    """What XML can hold: everything that a guest said passes through here."""
-    return "\n".join(clean(line) for line in text.split("\n"))

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from harness.durations import Durations
+from harness.errors import InfrastructureError
 from harness.guest import Boot, Guest, GuestGone, GuestTimeout
 from harness.logs.splat import Splat
 from harness.model import CaseResult, Outcome
@@ -97,6 +98,8 @@ class Session:
         self._lock = threading.Lock()
         self._before = before
         self._explain = explain
+        self._stranded = Outcome.LOST
+        """What becomes of cases for which no guest is left: our fault, if it was we who could not start one."""
         self._joined = 0
         self._fresh = _FRESH
         self._running = 0
@@ -135,12 +138,15 @@ class Session:
         first boot is judged as well. True for the guest that ends last: all is reported then."""
         try:
             self._serve(number)
+        except InfrastructureError:
+            self._stranded = Outcome.ERROR
+            raise
         finally:
             with self._lock:
                 self._running -= 1
                 last = not self._running
             while last and (planned := self._take(1)):
-                self._lose(planned, "no guest was there to run it")
+                self._lose(planned, "no guest was there to run it", self._stranded)
         return last
 
     def _serve(self, number: int) -> None:
@@ -221,9 +227,9 @@ class Session:
         if splats := guest.console.take_splats():
             self._emit(self._console(splats, f"console after the last case{who}"))
 
-    def _lose(self, planned: _Planned, why: str) -> None:
+    def _lose(self, planned: _Planned, why: str, outcome: Outcome = Outcome.LOST) -> None:
         for name in planned.names:
-            self._emit(CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic=why))
+            self._emit(CaseResult(planned.suite.name, name, outcome, diagnostic=why))
 
     def _take(self, number: int) -> _Planned | None:
         with contextlib.suppress(IndexError):

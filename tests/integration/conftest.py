@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -21,8 +23,10 @@ from harness.suites import QUIET
 ARCHS = ("x86_64", "arm64")
 
 
-def harness(*arguments: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "harness", *map(str, arguments)], cwd=cwd, capture_output=True, text=True)
+def harness(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """`env` is added to our own environment."""
+    words = [sys.executable, "-m", "harness", *map(str, arguments)]
+    return subprocess.run(words, cwd=cwd, capture_output=True, text=True, env={**os.environ, **(env or {})})
 
 
 class Machine:

@@ -38,7 +38,7 @@ def test_command_line_can_be_pasted(tmp_path: Path) -> None:
 def test_timeout_ends_the_whole_group() -> None:
     with pytest.raises(CommandFailed, match="no end after"):
         process.run(["sh", "-c", "sleep 61 & sleep 61"], timeout=0.2)
-    assert not _running("sleep 61")
+    _wait_until(lambda: not _running("sleep 61"))
 
 
 @pytest.mark.parametrize("confined", [False, True])

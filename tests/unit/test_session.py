@@ -165,7 +165,7 @@ def test_no_guest_boots(tmp_path: Path) -> None:
 def test_qemu_that_does_not_start(tmp_path: Path) -> None:
     bench = Bench(tmp_path, broken=("console",))
     assert bench.run(1) == []
-    assert bench.outcomes() == {Outcome.LOST: CASES}
+    assert bench.outcomes() == {Outcome.ERROR: CASES}
 
 
 def test_another_guest_only_where_it_is_worth_its_boot(tmp_path: Path) -> None:

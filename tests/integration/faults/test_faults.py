@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import os
 import shutil
 import signal
 import threading
@@ -126,6 +127,23 @@ def test_fault(name: str, results: dict[str, CaseResult]) -> None:
 
 def test_nothing_else_is_red(results: dict[str, CaseResult]) -> None:
     assert not [one for one in results.values() if one.suite != "faults" and not one.outcome.green]
+
+
+def test_qemu_that_never_starts(tmp_path: Path) -> None:
+    """Not the series' fault: an error, and exit code 3."""
+    fake = tmp_path / "bin" / load("x86_64").guest.program
+    fake.parent.mkdir()
+    fake.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && echo QEMU emulator version 9.2.0 && exit\necho no such machine >&2\nexit 1\n'
+    )
+    fake.chmod(0o755)
+    path = {"PATH": f"{fake.parent}:{os.environ['PATH']}"}
+    done = harness("run", "--arch", "x86_64", "--accel", "tcg", "--suite", "samples", cwd=tmp_path, env=path)
+    assert done.returncode == 3, done.stdout + done.stderr
+    red = [one for one in read_run(tmp_path / "runs" / "latest").results if not one.outcome.green]
+    assert {one.outcome for one in red if one.suite == "samples"} == {Outcome.ERROR}
+    (error,) = (one for one in red if one.suite == "guest")
+    assert (error.outcome, "no such machine" in error.diagnostic) == (Outcome.ERROR, True)
 
 
 def test_patch_that_panics_at_boot(tmp_path: Path) -> None:
