@@ -54,6 +54,8 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     """What introduces a SysRq key on the console, if a serial break does not."""
     cmdline: str = ""
     tcg: str = "thread=single"
+    counting: str = "thread=single"
+    """Those with which it can count instructions."""
     """Options of the software accelerator."""
     misboot: str = ""
     """What the kernel says when the emulated machine, and not the kernel, went wrong: the guest is started again."""

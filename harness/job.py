@@ -201,7 +201,7 @@ class Job:
             cmdline=tuple(word for word in suites.QUIET if word not in judged),
             slowness=kconfig.slowness(config),
         )
-        counting = msgspec.structs.replace(boot, cmdline=suites.QUIET, arguments=qemu.COUNTING, cpus=1)
+        counting = msgspec.structs.replace(boot, cmdline=suites.QUIET, counting=True, cpus=1)
         target = Target(
             arch=self._arch.name,
             kernel=built,

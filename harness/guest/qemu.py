@@ -49,16 +49,14 @@ class Boot(Struct, frozen=True):
     arguments: tuple[str, ...] = ()
     cpus: int | None = None
     """Other than the machine's usual."""
+    counting: bool = False
+    """Time is the number of instructions, one a nanosecond. For one CPU, under TCG."""
     slowness: int = 1
     """How many times longer than usual this kernel takes, by its configuration."""
 
     def patience(self, accelerator: Accelerator) -> int:
         """What deadlines, given in seconds of a usual kernel with KVM, are multiplied by."""
         return self.slowness * (1 if accelerator is Accelerator.KVM else 5)
-
-
-COUNTING = ("-icount", "shift=0,sleep=off")
-"""Arguments by which time is the number of instructions: one a nanosecond. For one CPU, under TCG."""
 
 
 def accelerator_for(arch: Arch, boot: Boot, cache: Cache, wanted: str = "auto") -> Accelerator:
@@ -102,7 +100,8 @@ def version(arch: Arch) -> str:
 def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Sequence[str]) -> list[str]:
     machine = arch.guest
     cpus = boot.cpus or machine.cpus
-    accel = f"tcg,{machine.tcg}" if accelerator is Accelerator.TCG else accelerator.value
+    tcg = machine.counting if boot.counting else machine.tcg
+    accel = f"tcg,{tcg}" if accelerator is Accelerator.TCG else accelerator.value
     cmdline = [
         f"console={machine.console}",
         f"harness.channel={machine.channel or 'console'}",
@@ -124,6 +123,7 @@ def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Seque
         *("-kernel", str(boot.image), "-initrd", str(boot.initramfs), "-append", " ".join(filter(None, cmdline))),
         *(word for chardev in chardevs for word in ("-chardev", chardev)),
         *machine.arguments,
+        *(("-icount", "shift=0,sleep=off") if boot.counting else ()),
         *boot.arguments,
     ]
 

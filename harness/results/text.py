@@ -18,6 +18,8 @@ STAGES = ("apply", "config", "build", "initramfs", "accelerator", "guest")
 
 _NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out")
 
+_WIDE = 200
+"""Columns of a table that is no use when it is folded."""
 _COLOURS = {True: "green", False: "red"}
 
 
@@ -95,7 +97,7 @@ def _values(report: RunReport, console: Console) -> None:
                 row.append(f"{value / base.value:.2f}" if value is not None and base and base.value else "")
         table.add_row(*map(escape, row))
     console.print()
-    console.print(table)
+    console.print(table, width=max(console.width, _WIDE))
 
 
 def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console) -> None:

@@ -84,9 +84,8 @@ class Session:
         explain: Callable[[str], str] = str,
     ) -> None:
         """`quiet` are the kernel parameters for a boot that nobody judges: all but the first. `name` tells this session's guests
-        from those of another one of the same kernel. `hangs` says why a case, by its id, must not be
-        run unless it is named, if so. `before` is what is not to be done once more. `explain` adds to the kernel's
-        reports what its symbols tell."""
+        from those of another one of the same kernel. `hangs` says why a case, by its id, must not be run unless it is named, if
+        so. `before` is what is not to be done once more. `explain` adds to the kernel's reports what its symbols tell."""
         self._suites = suites
         self._target = target
         self._boot = boot
@@ -112,7 +111,7 @@ class Session:
                         emit(CaseResult(suite.name, name, Outcome.SKIP, diagnostic=f"not run, it hangs: {why}"))
                 elif wanted:
                     planned.append(_Planned(suite, case, wanted))
-        left = [one for one in planned if not {f"{one.suite.name}:{name}" for name in one.names} <= set(before.cases)]
+        left = [one for one in planned if any(f"{one.suite.name}:{name}" not in before.cases for name in one.names)]
         self._queue = deque(one for one in left if not one.suite.in_order)
         # They build upon each other: if one is left, all run again, for the guest that they ran in is gone.
         self._in_order = deque(one for one in planned if one.suite.in_order and any(other.suite is one.suite for other in left))

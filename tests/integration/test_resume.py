@@ -26,9 +26,10 @@ def events(directory: Path) -> list[str]:
 
 
 def cases(directory: Path) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Of junit.xml, all but times; guests take turns, so the order may differ."""
+    """Of junit.xml, all but times; guests take turns, so the order may differ, and a machine may go wrong and start again."""
     found = ElementTree.parse(directory / "junit.xml").iter("testcase")
-    return sorted((case.get("classname", ""), case.get("name", ""), tuple(child.tag for child in case)) for case in found)
+    told = [(case.get("classname", ""), case.get("name", ""), tuple(child.tag for child in case)) for case in found]
+    return sorted(case for case in told if not case[1].startswith("misboot"))
 
 
 def test_kills_at_random_moments(tmp_path: Path) -> None:
