@@ -241,9 +241,15 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
         raise UserError(
             f"{directory} is not a run that can go on", hint="`harness build` goes on where it was if it is said again"
         )
-    os.chdir(started.directory)
+    cache, install = context.params["cache"].resolve(), context.params["install"]
+    try:
+        os.chdir(started.directory)
+    except OSError as error:
+        hint = "the run's command line names files by where it was started"
+        raise UserError(f"{started.directory}: {error.strerror}", hint=hint) from None
     options = run.make_context("run", list(started.arguments[1:])).params
-    cache, install = (context.params[name] if name in told else options[name] for name in ("cache", "install"))
+    if "cache" not in told:
+        cache = options["cache"]
     for name in ("unfinished", "cache", "out", "install"):
         del options[name]
     wanted = request.parse(arguments=started.arguments, **options)

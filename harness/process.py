@@ -15,7 +15,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -65,13 +65,14 @@ def check_stopped() -> None:
         raise Stopped
 
 
-def confine(prefix: Sequence[str]) -> None:
-    """Put this before every command that is `confined`: those that run what others wrote."""
+def confine(prefix: Callable[[Sequence[Path]], Sequence[str]] | None) -> None:
+    """Put this before every command that is `confined`, because it runs what others wrote. `prefix` gets the folders that the
+    command may write beside the usual ones."""
     global _confinement
-    _confinement = tuple(prefix)
+    _confinement = prefix
 
 
-_confinement: tuple[str, ...] = ()
+_confinement: Callable[[Sequence[Path]], Sequence[str]] | None = None
 _stopped = threading.Event()
 _deadline: threading.Timer | None = None
 
@@ -101,15 +102,15 @@ def start(
     stderr: int | IO[Any] = subprocess.STDOUT,
     pass_fds: Sequence[int] = (),
     text: bool = False,
-    confined: bool = False,
+    confined: Sequence[Path] | None = None,
 ) -> Iterator[subprocess.Popen[Any]]:
     """Run `argv` for as long as the block lasts; afterwards its whole group is gone and reaped.
 
     `env` is added to the harness's own environment; `confined` as `confine` has it. Raises InfrastructureError if the program is
     not there."""
     check_stopped()
-    if confined:
-        argv = [*_confinement, *argv]
+    if confined is not None and _confinement is not None:
+        argv = [*_confinement(confined), *argv]
     program = which(os.fspath(argv[0]))
     if program is None:
         raise InfrastructureError(f"{argv[0]}: no such program", hint="`harness doctor` tells what installs it")
@@ -123,7 +124,9 @@ def start(
         stdout=stdout,
         stderr=stderr,
         pass_fds=pass_fds,
-        process_group=0,
+        # What is confined must not reach our terminal either, which only its own session can type at.
+        process_group=0 if confined is None else None,
+        start_new_session=confined is not None,
         text=text,
         errors="replace" if text else None,
     )
@@ -148,7 +151,7 @@ def run(
     check: bool = True,
     timeout: float | None = None,
     pass_fds: Sequence[int] = (),
-    confined: bool = False,
+    confined: Sequence[Path] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run `argv` to its end and return its status and what it printed (stderr folded into stdout).
 

@@ -1,8 +1,9 @@
 """A series is code that runs here: its Kconfig files, makefiles and build tools. With bubblewrap they run without network, see
-no process but their own, and can write nowhere but in the cache."""
+no process but their own, and can write nowhere but in the cache's work folders."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -19,30 +20,43 @@ class Sandbox(StrEnum):
     OFF = "off"
 
 
-_ALONE = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--new-session")
+_MACHINE = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
+"""Read, not written; without /run, where other programs of the machine listen."""
+_ALONE = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent")
 
 
 def enter(wanted: Sandbox, cache: Cache) -> str:
     """From now on, whatever is run `confined` is. Returns what came of it, for run.toml: `bubblewrap`, or `none` and why.
 
     Raises InfrastructureError if it is wanted and cannot be had."""
-    process.confine(())
+    leave()
     if wanted is Sandbox.OFF:
         return "none: --sandbox off"
-    scratch = cache.directory("scratch")
-    prefix = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    for folder in (cache.root, *_ccache()):
-        prefix += ["--bind", str(folder), str(folder)]
-    prefix += [*_ALONE, "--setenv", "TMPDIR", str(scratch), "--"]
-    why = _problem(prefix)
+    work, scratch = cache.directory("work"), cache.directory("scratch")
+    writable = [work, scratch, *_ccache()]
+
+    def prefix(more: Sequence[Path]) -> list[str]:
+        words = ["bwrap", *_MACHINE]
+        for folder in [*writable, *more]:
+            words += ["--bind", str(folder), str(folder)]
+        # They say where git finds its configuration and hooks, which it obeys outside as well.
+        for link in work.glob("*/source/.git"):
+            words += ["--ro-bind", str(link), str(link)]
+        return [*words, *_ALONE, "--setenv", "TMPDIR", str(scratch), "--"]
+
+    why = _problem(prefix(()))
     if not why:
         process.confine(prefix)
         return "bubblewrap"
     if wanted is Sandbox.ON:
-        raise InfrastructureError(
-            f"no sandbox: {why}", hint="--sandbox auto does without; `harness doctor` tells what installs bwrap"
-        )
+        hint = "--sandbox auto does without; `harness doctor` tells what installs bwrap"
+        raise InfrastructureError(f"no sandbox: {why}", hint=hint)
     return f"none: {why}"
+
+
+def leave() -> None:
+    """Run everything as it is again."""
+    process.confine(None)
 
 
 def _problem(prefix: list[str]) -> str:

@@ -131,7 +131,7 @@ class Frames:
                     self._parts[frame.number] = frame.data
         if self._end:
             status, count = self._end
-            if len(self._parts) == count:
+            if all(number in self._parts for number in range(count)):
                 return Answer(status, b"".join(self._parts[number] for number in range(count)))
         if sum(map(len, self._parts.values())) > _LONGEST_OUTPUT:
             raise Broken(_TOO_LONG)

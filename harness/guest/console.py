@@ -22,6 +22,7 @@ _LONGEST_LINE = 1 << 14
 _LONGEST_READ = 1 << 24
 """Bytes of the log that are looked at in one go."""
 _REMEMBERED_LINES = 60
+_SETTLE_SECONDS = 1.0
 
 
 class Console:
@@ -44,6 +45,7 @@ class Console:
         self.begin = self._offset = self._file.tell()
         """Where this guest's part of the file begins."""
         self.spoke = False
+        self._error: OSError | None = None
         self._thread = threading.Thread(target=self._pump, name="console", daemon=True)
         self._thread.start()
 
@@ -59,10 +61,17 @@ class Console:
             return self._scanner.fatal or any(splat.fatal for splat in self._splats)
 
     def take_splats(self) -> list[Splat]:
-        """Those since the last call. One that is still being printed counts as ended: what follows it is news."""
+        """Those since the last call. One that is still being printed is waited for, for a moment; then it counts as ended, and
+        what follows it is news."""
         with self._changed:
+            self._changed.wait_for(lambda: self._scanner.idle or self.closed.is_set(), timeout=_SETTLE_SECONDS)
             taken, self._splats = [*self._splats, *self._scanner.finish()], []
             return taken
+
+    def check(self) -> None:
+        """Raises the OSError, if there was one, that kept the log from being written: then the silence is ours."""
+        if self._error:
+            raise self._error
 
     def tail(self) -> str:
         """The last lines."""
@@ -95,7 +104,7 @@ class Console:
         with self.path.open("rb") as file:
             file.seek(start)
             position = start
-            for raw in file:
+            for raw in iter(lambda: file.readline(_LONGEST_LINE), b""):
                 position += len(raw)
                 if (end is not None and position > end) or position - start > _LONGEST_READ:
                     return
@@ -130,6 +139,8 @@ class Console:
                 if len(partial) > _LONGEST_LINE:
                     self._take([partial])
                     partial = b""
+        except OSError as error:
+            self._error = error
         finally:
             self._take([partial] if partial else [])
             with self._changed:

@@ -115,7 +115,9 @@ class Guest:
         except OSError as error:
             raise self._lost(f"the command channel is closed: {error}") from error
         ended = time.monotonic()
-        if not self.console.wait_for_fence(f"harness: {question.left} end", _FENCE_SECONDS * self.patience):
+        fence_seen = self.console.wait_for_fence(f"harness: {question.left} end", _FENCE_SECONDS * self.patience)
+        self.console.check()
+        if not fence_seen:
             raise self._lost("the console fell silent while the command channel still answered")
         return CommandResult(
             status=answer.status,
@@ -131,6 +133,7 @@ class Guest:
                 if answer := ask(seconds):
                     return answer
             except EOFError:
+                self.console.check()
                 self.console.closed.wait(_LAST_WORDS_SECONDS)
                 raise self._lost("the guest is gone") from None
             except Broken as broken:
@@ -152,6 +155,15 @@ class Guest:
             self._machine.send_break()
         self.console.send(f"{self._sysrq}{key}".encode())
 
+    def _listen(self) -> None:
+        """Until the console said something and fell silent again, or was silent for too long."""
+        begin = last = self.console.offset
+        deadline = time.monotonic() + _LAST_WORDS_SECONDS
+        while time.monotonic() < deadline and not self.console.closed.wait(_POLL_SECONDS):
+            if self.console.offset == last != begin:
+                return
+            last = self.console.offset
+
     def _backtraces(self) -> str:
         """What are the CPUs doing, and who waits for what? QEMU knows where the CPUs are. SysRq needs one that takes interrupts;
         where none does, an NMI makes some architectures talk. And the console's last lines."""
@@ -160,10 +172,10 @@ class Guest:
         with contextlib.suppress(OSError):
             for key in _BACKTRACES:
                 self.sysrq(key)
-        self.console.closed.wait(_LAST_WORDS_SECONDS)
+                self._listen()
         if self.console.offset == offset:
             self._machine.monitor("inject-nmi")
-            self.console.closed.wait(_LAST_WORDS_SECONDS)
+            self._listen()
         places = [f"CPU {number} is at 0x{address}" for number, address in enumerate(counters)]
         return "\n".join([*places, before, *itertools.islice(self.console.read(offset), _LONGEST_BACKTRACES)])
 

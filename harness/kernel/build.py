@@ -179,7 +179,7 @@ class _Compilation:
             by_hand = [*argv, f"-j{self._jobserver.jobs}"]
             file.write(f"$ {process.command_line(by_hand, env=env)}\n")
             with process.start(
-                argv, env={**env, **slot.env}, stdout=subprocess.PIPE, text=True, pass_fds=slot.fds, confined=True
+                argv, env={**env, **slot.env}, stdout=subprocess.PIPE, text=True, pass_fds=slot.fds, confined=()
             ) as make:
                 assert make.stdout is not None
                 for line in make.stdout:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
@@ -14,12 +15,13 @@ from harness import process
 from harness.errors import CommandFailed, InfrastructureError
 from harness.model import Kernel
 
-_FRAME = re.compile(
-    r"(?P<exact>\b(?:E?IP|RIP|PC|e?pc|era|NIP)\b.*?)?"
-    r"\b(?P<name>[A-Za-z_][\w.]*)\+0x(?P<offset>[0-9a-f]+)/0x(?P<size>[0-9a-f]+)(?! \[)"
-)
+_FRAME = re.compile(r"(?<![\w.])(?P<name>[A-Za-z_][\w.]*+)\+0x(?P<offset>[0-9a-f]{1,8})/0x(?P<size>[0-9a-f]{1,8})\b(?! \[)")
 """Modules are installed without debugging information: their frames stay as they are."""
+_EXACT = re.compile(r"\b(?:E?IP|RIP|PC|e?pc|era|NIP)\b")
+"""Says of what stands behind it that it is where a CPU is, and not where it will return to."""
 _BARE = re.compile(r"\bis at 0x(?P<address>[0-9a-f]+)")
+_PLACE = re.compile(r"(?P<file>/[^:?]+)(?P<line>:\d+)")
+_NEAR = 100
 _LIMIT = 2000
 """Frames of one report that are looked up."""
 
@@ -42,7 +44,7 @@ class Symbols:
     def locate(self, text: str, ours: Collection[str] = ()) -> str:
         """`text` with file:line behind each frame of the kernel's own, as far as they are known; before it a line that names the
         first frame in one of the files `ours`, if there is one."""
-        places = list(self._places(text))[:_LIMIT]
+        places = list(itertools.islice(self._places(text), _LIMIT))
         lines = self._lines([place.address for place in places])
         pieces, position, first = [], 0, ""
         for place in places:
@@ -58,6 +60,7 @@ class Symbols:
 
     def _places(self, text: str) -> Iterator[_Place]:
         names, addresses = _symbols(self._vmlinux.parent / "System.map")
+        indexes = _indexes(names)
         for match in sorted([*_FRAME.finditer(text), *_BARE.finditer(text)], key=lambda match: match.end()):
             if match.re is _BARE:
                 address = int(match["address"], 16)
@@ -66,10 +69,11 @@ class Symbols:
                     yield _Place(match.end(), address, f"{names[at]}+{address - addresses[at]:#x} ")
             else:
                 offset, size = int(match["offset"], 16), int(match["size"], 16)
-                start = _start(match["name"], size, names, addresses)
+                start = _start(indexes.get(match["name"], ()), size, addresses)
                 if start is not None:
+                    before = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
                     # What a call returns to may be another line already.
-                    yield _Place(match.end(), start + offset - (offset > 0 and not match["exact"]))
+                    yield _Place(match.end(), start + offset - (offset > 0 and not _EXACT.search(before[-_NEAR:])))
 
     def _lines(self, addresses: Sequence[int]) -> dict[int, list[str]]:
         """Innermost first, where something was inlined."""
@@ -81,11 +85,12 @@ class Symbols:
         except (CommandFailed, InfrastructureError):
             return {}  # the report is worth telling without it
         found: dict[int, list[str]] = {}
+        here: list[str] = []
         for line in said.splitlines():
             if line.startswith("0x"):
                 here = found.setdefault(int(line, 16), [])
-            elif "?" not in line:
-                here.append(line.rpartition("/source/")[2].partition(" ")[0])
+            elif place := _PLACE.match(line):  # it may have something to say about the file as well
+                here.append(place["file"].rpartition("/source/")[2] + place["line"])
         return found
 
 
@@ -96,10 +101,16 @@ def _symbols(path: Path) -> tuple[list[str], list[int]]:
     return [name for _, name in rows], [address for address, _ in rows]
 
 
-def _start(name: str, size: int, names: Sequence[str], addresses: Sequence[int]) -> int | None:
-    """Of several functions of that name the one that is that long."""
-    found = [index for index, other in enumerate(names) if other == name]
-    for index in found:
-        if index + 1 < len(names) and addresses[index + 1] - addresses[index] == size:
+def _indexes(names: Sequence[str]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for index, name in enumerate(names):
+        found.setdefault(name, []).append(index)
+    return found
+
+
+def _start(indexes: Sequence[int], size: int, addresses: Sequence[int]) -> int | None:
+    """Of several functions of one name the one that is that long."""
+    for index in indexes:
+        if index + 1 < len(addresses) and addresses[index + 1] - addresses[index] == size:
             return addresses[index]
-    return addresses[found[0]] if found else None
+    return addresses[indexes[0]] if indexes else None

@@ -21,9 +21,13 @@ _VERSION = re.compile(_NEST + r"K?TAP version \d+\s*$")
 _PLAN = re.compile(_NEST + r"1\.\.(?P<count>\d{1,9})\s*(?:#\s*(?:SKIP\b)?\s*(?P<reason>.*))?$", re.IGNORECASE)
 _RESULT = re.compile(_NEST + r"(?P<not>not )?ok\b(?: +(?P<number>\d{1,9}))?(?P<dash> +-)?(?: +(?P<rest>.*))?$")
 _SUBTEST = re.compile(r"(?P<nest>(?:  |\t)*+(?:# (?=# ))*)# Subtest: (?P<name>.*)$")
-_REMARK = re.compile(r"(?:^|\s)#\s*(?P<text>(?P<word>\w*)[^#]*)$")
+_REMARK = re.compile(r"(?:^|\s)#\s*+(?P<text>(?P<word>\w*+)[^#]*+)$")
 _TOTALS = re.compile(r"\s*# (?:Totals:|[\w.-]+: pass:\d+)")
 
+_WIDEST = 4000
+"""Characters of a line that are looked at."""
+_DEEPEST = 128
+"""Columns: what is nested deeper counts as that deep."""
 _DIAGNOSTIC_LINES = 200
 _LONGEST_GAP = 100
 """Missing results that are named one by one; of more, only the number is told."""
@@ -86,7 +90,7 @@ class _Parser:
         """What stands before every line, where something puts a space there."""
 
     def feed(self, line: str) -> None:
-        line = line.removeprefix(self._margin)
+        line = line[:_WIDEST].removeprefix(self._margin)
         # Results are what there is most of.
         if "ok" in line and (match := _RESULT.match(line)) and _is_result(match):
             self._result(match)
@@ -205,7 +209,7 @@ def _is_result(match: re.Match[str]) -> bool:
 
 def _depth(match: re.Match[str]) -> int:
     nest = match["nest"]
-    return len(nest.expandtabs(4)) if nest else 0
+    return min(_DEEPEST, len(nest.expandtabs(4))) if nest else 0
 
 
 def _cases(node: _Node, prefix: str) -> list[KtapCase]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 # A log may have come through syslog or the journal, and dmesg -T makes dates of times.
-_SYSLOG = r"<\d+>|(?:[A-Z]\w\w [ \d]\d|\d{4}-)\S* ?\S* \S+ kernel: "
+_SYSLOG = r"<\d+>|(?:[A-Z]\w\w [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,20}) \S{1,255} kernel: "
 _TIME = r"\[ *\d+\.\d+\]|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\]"
 _CALLER = r"\[ *(?P<caller%s>[TC]\d+)\]"
 _STAMP = rf"(?:{_SYSLOG})?(?:{_TIME})(?:{_CALLER % 1})?"
@@ -42,5 +42,5 @@ def kernel_messages(line: str) -> Iterator[tuple[str, str]]:
     behind a prompt or half a word of a program. The caller is a task or a CPU, T123 or C0; empty without PRINTK_CALLER."""
     match = _PRINTK.match(line)
     yield (match["caller1"] or match["caller2"] or "", line[match.end() :].removeprefix(" ")) if match else ("", line)
-    if "]" in line[16:] and (inner := _CUT_IN.match(line)) and not (match and match.end() >= inner.end()):
+    if "]" in line[14:] and (inner := _CUT_IN.match(line)) and not (match and match.end() >= inner.end()):
         yield inner["caller1"] or "", line[inner.end() :]

@@ -76,7 +76,10 @@ FIRST_LINES = [
         ("bug", r"kernel BUG at |Kernel BUG at |BUG: |BUG (?!UNIX )\S+ \("),
         ("general-protection", r"(?:Oops: )?general protection fault"),
         ("double-fault", r"(?:traps: )?PANIC: double fault|double fault: .*\[#\d"),
-        ("oops", r"Oops(?:: |\[| - )|Internal error: |Insufficient stack space|[\w /-]+: [0-9a-f]{4}(?: ilc:\d)? \[#\d+\]"),
+        (
+            "oops",
+            r"Oops(?:: |\[| - | \[)|Internal error: |Insufficient stack space|[\w ,/-]+(?:: [0-9a-f]{4}(?: ilc:\d)?)? ?\[#\d+\]",
+        ),
         ("refcount", r"refcount_t: "),
         ("list", r"list_(?:add|del)(?: corruption|_valid)"),
         ("odebug", r"ODEBUG: (?!Out of memory)"),
@@ -123,7 +126,7 @@ _HINTS = (
     "unregister_netdevice",
     "ftrace failed",
     "oom-killer",
-    " [#",
+    "[#",
 )
 _MAYBE = re.compile("|".join(map(re.escape, _HINTS)))
 # Over many lines at once: capitals are rare, and are found fastest by one pattern, the rest by words.

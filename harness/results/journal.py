@@ -3,7 +3,9 @@ flight. Reading it back gives a RunReport, from which every other report is rend
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import os
 import threading
 import time
 from pathlib import Path
@@ -117,8 +119,18 @@ class Journal:
 
     def write(self, event: Event) -> None:
         assert self._file is not None
+        line = to_json(event) + b"\n"
         with self._lock:
-            self._file.write(to_json(event) + b"\n")
+            size = self._file.seek(0, os.SEEK_END)
+            try:
+                whole = self._file.write(line) == len(line)
+            except OSError:
+                self._file.truncate(size)
+                raise
+            if not whole:
+                # Half a line would take the next one along.
+                self._file.truncate(size)
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
 
 
 class JobReport:
@@ -171,7 +183,9 @@ class RunReport:
                 self.finished = None
                 for job in self.jobs.values():
                     # What went wrong on our side is tried again.
-                    job.cases = {name: case for name, case in job.cases.items() if case.result.outcome is not Outcome.ERROR}
+                    kept = {name: case for name, case in job.cases.items() if case.result.outcome is not Outcome.ERROR}
+                    job.finished &= len(kept) == len(job.cases)
+                    job.cases = kept
             case Used():
                 self.usage = event.usage + self.usage if self.usage else event.usage
             case JobStarted():

@@ -40,3 +40,9 @@ def write_manifest(directory: Path, manifest: dict[str, Any]) -> None:
     draft = directory / ".run.toml"
     draft.write_bytes(msgspec.toml.encode(manifest, enc_hook=str))
     draft.rename(directory / "run.toml")
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """Empty if there is none."""
+    path = directory / "run.toml"
+    return msgspec.toml.decode(path.read_bytes()) if path.exists() else {}

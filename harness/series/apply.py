@@ -35,7 +35,7 @@ def apply(series: Series, tree: Tree, cache: Cache) -> AppliedSeries:
             if results and results[-1].state in (PatchState.CONFLICT, PatchState.NOT_TRIED):
                 results.append(PatchResult(patch.name, patch.subject, PatchState.NOT_TRIED))
                 continue
-            results.append(_apply_one(patch, source, tip))
+            results.append(_apply_one(patch, source, tip, store.path))
             tip = results[-1].commit or tip
         store.git("update-ref", f"refs/harness/applied/{key}", tip)
     applied = AppliedSeries(base=tree.commit, results=tuple(results))
@@ -43,23 +43,26 @@ def apply(series: Series, tree: Tree, cache: Cache) -> AppliedSeries:
     return applied
 
 
-def _apply_one(patch: Patch, source: Path, tip: str) -> PatchResult:
+def _apply_one(patch: Patch, source: Path, tip: str, store: Path) -> PatchResult:
     git: list[str | Path] = ["git", "-C", source]
     answer = process.run(
-        [*git, "am", "--3way", "--quiet", "--committer-date-is-author-date", patch.path], env=IDENTITY, check=False, confined=True
+        [*git, "am", "--3way", "--quiet", "--committer-date-is-author-date", patch.path],
+        env=IDENTITY,
+        check=False,
+        confined=(store,),
     )
     if answer.returncode == 0:
         head = process.run([*git, "rev-parse", "HEAD"]).stdout.strip()
         # git am succeeds without a commit when the 3-way merge finds every change in the tree already.
         state = PatchState.APPLIED if head != tip else PatchState.UPSTREAM
         return PatchResult(patch.name, patch.subject, state, commit=head)
-    process.run([*git, "am", "--abort"], env=IDENTITY, check=False, confined=True)
-    process.run([*git, "reset", "--quiet", "--hard", tip], env=IDENTITY, confined=True)
-    reverse = process.run([*git, "apply", "--check", "--reverse", patch.path], check=False, confined=True)
+    process.run([*git, "am", "--abort"], env=IDENTITY, check=False, confined=(store,))
+    process.run([*git, "reset", "--quiet", "--hard", tip], env=IDENTITY, confined=(store,))
+    reverse = process.run([*git, "apply", "--check", "--reverse", patch.path], check=False, confined=(store,))
     if reverse.returncode == 0:
         return PatchResult(patch.name, patch.subject, PatchState.UPSTREAM, commit=tip)
     # git am with --3way names hunks only if it has the blobs that the patch was made from; a plain try always does.
-    hunks = process.run([*git, "apply", "--check", patch.path], check=False, confined=True).stdout
+    hunks = process.run([*git, "apply", "--check", patch.path], check=False, confined=(store,)).stdout
     return PatchResult(patch.name, patch.subject, PatchState.CONFLICT, detail=_conflict(hunks + answer.stdout))
 
 

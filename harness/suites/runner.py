@@ -139,13 +139,17 @@ class Session:
             self._serve(number)
         except InfrastructureError:
             self._stranded = Outcome.ERROR
+            self._leave()
             raise
-        finally:
-            with self._lock:
-                self._running -= 1
-                last = not self._running
-            while last and (planned := self._take(1)):
-                self._lose(planned, "no guest was there to run it", self._stranded)
+        return self._leave()
+
+    def _leave(self) -> bool:
+        """Whoever goes last says what nobody ran. After an error that ends the whole run, nobody does: nothing is known of it."""
+        with self._lock:
+            self._running -= 1
+            last = not self._running
+        while last and (planned := self._take(1)):
+            self._lose(planned, "no guest was there to run it", self._stranded)
         return last
 
     def _serve(self, number: int) -> None:
@@ -240,6 +244,7 @@ class Session:
     def _complete(self, planned: _Planned, results: Sequence[CaseResult], splats: Sequence[Splat]) -> Iterator[CaseResult]:
         """A splat turns what the case said into a crash; a name that it did not report is lost."""
         reported = {result.name: result for result in results}
+        titles, evidence = self._told(splats)
         for name in planned.names:
             result = reported.get(name)
             if result is None:
@@ -247,16 +252,18 @@ class Session:
                 why = f"planned, but never reported ({said.diagnostic})" if said else "planned, but never reported"
                 result = CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic=why, log=said.log if said else "")
             if splats:
-                titles, evidence = self._told(splats)
                 log = f"{evidence}\nthe test itself: {result.outcome}\n{result.log}".strip()
                 result = msgspec.structs.replace(result, outcome=Outcome.CRASH, diagnostic=titles, log=log)
             yield result
 
     def _what_killed(self, gone: GuestGone) -> tuple[Outcome, str, str]:
-        if gone.splats:
-            return Outcome.CRASH, *self._told(gone.splats)
-        outcome = Outcome.TIMEOUT if isinstance(gone, GuestTimeout) else Outcome.LOST
-        return outcome, gone.message, self._explain(gone.console)
+        if not gone.splats:
+            outcome = Outcome.TIMEOUT if isinstance(gone, GuestTimeout) else Outcome.LOST
+            return outcome, gone.message, self._explain(gone.console)
+        titles, text = self._told(gone.splats)
+        if isinstance(gone, GuestTimeout):
+            text += f"\n{gone.message}\n{self._explain(gone.console)}"
+        return Outcome.CRASH, titles, text
 
     def _console(self, splats: Sequence[Splat], name: str) -> CaseResult:
         titles, text = self._told(splats)
@@ -264,4 +271,5 @@ class Session:
 
     def _told(self, splats: Sequence[Splat]) -> tuple[str, str]:
         """The titles, one a line, and the texts."""
-        return "\n".join(splat.title for splat in splats), "\n".join(self._explain(splat.text) for splat in splats)
+        text = "\n".join(splat.text for splat in splats)
+        return "\n".join(splat.title for splat in splats), self._explain(text) if text else ""

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from msgspec import Struct
 
 from harness.guest import Guest
 from harness.suites.base import Target
 
 _PREAMBLE = ". /harness/claims\n"
-_VALUE = re.compile(r"^value: *(.*?) *\r?$", re.MULTILINE)
+_VALUE = "value:"
 
 
 class Value(Struct, frozen=True):
@@ -25,7 +23,8 @@ class Value(Struct, frozen=True):
 def ask(guest: Guest, target: Target, script: str, label: str, seconds: float) -> Value:
     """Run the script. No value, several, or another exit status than 0 is none."""
     answer = guest.run(_PREAMBLE + script, label=label, seconds=seconds)
-    values = _VALUE.findall(answer.output)
+    lines = answer.output.splitlines()
+    values = [line.removeprefix(_VALUE).strip() for line in lines if line.startswith(_VALUE)]
     if answer.status == 0 and len(values) == 1 and values[0]:
         return Value(values[0], "", answer.output, answer.seconds)
     said = answer.output.strip().splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import subprocess
 import sys
 import time
@@ -25,6 +26,11 @@ def events(directory: Path) -> list[str]:
     return journal.read_text().split("\n")[:-1] if journal.exists() else []
 
 
+def finished(directory: Path) -> list[tuple[str, str]]:
+    found = [json.loads(line)["result"] for line in events(directory) if '"event":"case-finished"' in line]
+    return [(case["suite"], case["name"]) for case in found]
+
+
 def cases(directory: Path) -> list[tuple[str, str, tuple[str, ...]]]:
     """Of junit.xml, all but times; guests take turns, so the order may differ, and a machine may go wrong and start again."""
     found = ElementTree.parse(directory / "junit.xml").iter("testcase")
@@ -38,6 +44,7 @@ def test_kills_at_random_moments(tmp_path: Path) -> None:
     directory = tmp_path / "runs" / "latest"
     words: list[str] = list(WANTED)
     chance = random.Random(0)
+    finished_before: list[tuple[set[str], dict[Path, int]]] = []
     for _ in range(KILLS):
         before = len(events(directory))
         with subprocess.Popen(
@@ -51,14 +58,22 @@ def test_kills_at_random_moments(tmp_path: Path) -> None:
             children = psutil.Process(run.pid).children(recursive=True)
             run.kill()
         assert not survivors(children)
-        if directory.exists():
+        # A kill may come before the run has said anything: then there is nothing to go on with.
+        if events(directory):
             words = ["--resume", str(directory.resolve())]
+            sizes = {path: path.stat().st_size for path in directory.resolve().glob("*/*/console*.log")}
+            labels = {re.sub(r"\s", "_", f"{suite}:{name}") for suite, name in finished(directory)}
+            finished_before.append((labels, sizes))
     done = harness("run", *words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert cases(directory) == cases(tmp_path / "undisturbed" / "latest")
-    finished = [json.loads(line)["result"] for line in events(directory) if '"event":"case-finished"' in line]
-    names = [(case["suite"], case["name"]) for case in finished]
-    assert len(names) == len(set(names)), "a finished case ran again"
+    names = finished(directory)
+    assert len(names) == len(set(names))
+    # The guests tell what was run: nothing that was finished by then.
+    for labels, sizes in finished_before:
+        for path in directory.resolve().glob("*/*/console*.log"):
+            began = re.findall(rb"harness: [0-9a-f]+ begin (\S+)", path.read_bytes()[sizes.get(path, 0) :])
+            assert not labels & {label.decode() for label in began}
     again = harness("run", "--resume", directory, cwd=tmp_path)
     assert again.returncode == 0
     assert cases(directory) == cases(tmp_path / "undisturbed" / "latest")

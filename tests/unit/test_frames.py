@@ -66,6 +66,13 @@ def test_any_line_that_is_none_is_left_alone(line: str) -> None:
         assert frames.take(line) == ([], line.strip("\n"))
 
 
+def test_forged_frame_does_no_harm() -> None:
+    """Anybody can make the checksum."""
+    for number, data in (("1", "A"), ("9" * 5000, ""), ("1", "====")):
+        said = f"{MARKER}@{number}@{data}"
+        assert frames.take(f"@{said}@{hashlib.md5(said.encode()).hexdigest()}@")[0] == []
+
+
 class Cut:
     """A line on which the agent answers and the kernel prints, at the bytes `where` of each try."""
 

@@ -47,12 +47,12 @@ def test_children_die_with_their_parent(number: signal.Signals, confined: bool, 
     """Those that went into a session of their own as well, in a sandbox."""
     if confined and sandbox.enter(Sandbox.AUTO, Cache(tmp_path)) != "bubblewrap":
         pytest.skip("no bubblewrap")
-    process.confine(())
+    sandbox.leave()
     seconds = f"6{number.value}.{5 + confined}"
     script = f"{'setsid ' if confined else ''}sleep {seconds} & sleep {seconds}"
     enter = f"sandbox.enter(sandbox.Sandbox.ON, cache.Cache(pathlib.Path({str(tmp_path)!r})))" if confined else "pass"
     program = f"import pathlib; from harness import cache, process, sandbox; {enter}; "
-    program += f"process.run(['sh', '-c', {script!r}], confined={confined})"
+    program += f"process.run(['sh', '-c', {script!r}], confined={() if confined else None})"
     parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL, preexec_fn=heed_ctrl_c)
     _wait_until(lambda: _running(f"sleep {seconds}") == 2)
     os.kill(parent.pid, number)

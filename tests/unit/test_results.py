@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import io
 import json
+import resource
+import signal
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -160,3 +162,52 @@ def test_red_stays_red_under_the_same_name(tmp_path: Path) -> None:
         for outcome in (Outcome.PASS, Outcome.FAIL, Outcome.PASS):
             events.write(journal.CaseFinished(0, "x86_64", "last", CaseResult("command", "true", outcome)))
     assert read_run(tmp_path).count() == {Outcome.FAIL: 1}
+
+
+def test_full_disk_leaves_a_journal_that_can_be_read(tmp_path: Path) -> None:
+    """A write that was cut short is taken back, and says so."""
+    event = journal.CaseFinished(1.0, "x86_64", "last", CaseResult("s", "a", Outcome.PASS, log="x" * 5000))
+    with Journal(tmp_path) as events:
+        events.write(event)
+        size = (tmp_path / "journal.jsonl").stat().st_size
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, before[1]))
+            for _ in range(2):
+                with pytest.raises(OSError, match=r"No space|too large"):
+                    events.write(event)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            signal.signal(signal.SIGXFSZ, ignored)
+        events.write(journal.RunFinished(2.0, 3, "error: the disk is full"))
+    found = read_run(tmp_path)
+    assert found.finished is not None
+    assert len(found.results) == 1
+
+
+def test_run_that_goes_on_tries_errors_again_and_nothing_else(tmp_path: Path) -> None:
+    with Journal(tmp_path) as events:
+        for point, outcomes in (("base", (Outcome.PASS, Outcome.LOST)), ("last", (Outcome.PASS, Outcome.ERROR))):
+            for number, outcome in enumerate(outcomes):
+                events.write(journal.CaseFinished(1.0, "x86_64", point, CaseResult("s", str(number), outcome)))
+            events.write(journal.JobFinished(2.0, "x86_64", point))
+        events.write(journal.RunFinished(3.0, 3, "error"))
+        events.write(journal.RunResumed(4.0))
+    found = read_run(tmp_path)
+    assert found.finished is None
+    assert found.jobs["x86_64", "base"].finished
+    assert not found.jobs["x86_64", "last"].finished
+    assert [len(job.cases) for job in found.jobs.values()] == [2, 1]
+
+
+def test_only_one_writes(tmp_path: Path) -> None:
+    with Journal(tmp_path) as events:
+        events.write(journal.JobStarted(1.0, "x86_64", "last"))
+        with pytest.raises(UserError, match="still going on"), Journal(tmp_path):
+            pass
+    with (tmp_path / "journal.jsonl").open("a") as file:
+        file.write('{"event":"case-fin')
+    with Journal(tmp_path) as events:
+        events.write(journal.JobFinished(1.0, "x86_64", "last"))
+    assert read_run(tmp_path).jobs["x86_64", "last"].finished

@@ -19,15 +19,22 @@ def cache(tmp_path: Path) -> Iterator[Cache]:
     if (said := sandbox.enter(Sandbox.AUTO, found)) != "bubblewrap":
         pytest.skip(said)
     yield found
-    process.confine(())
+    sandbox.leave()
 
 
-def test_only_the_cache_can_be_written(cache: Cache, tmp_path: Path) -> None:
-    inside = process.run(["sh", "-c", f"echo x >{cache.root}/inside; mktemp"], confined=True)
-    assert (cache.root / "inside").exists()
+def test_only_work_and_scratch_can_be_written(cache: Cache, tmp_path: Path) -> None:
+    work, store = cache.directory("work/build/source"), cache.directory("linux.git")
+    (work / ".git").write_text("gitdir: elsewhere\n")
+    inside = process.run(["sh", "-c", f"echo x >{work}/inside; mktemp"], confined=())
+    assert (work / "inside").exists()
+    # Git obeys what it finds there, outside of the sandbox as well.
+    for forbidden in (work / ".git", store / "config", cache.directory("kernels") / "x", cache.root / "lock"):
+        assert process.run(["sh", "-c", f"echo x >{forbidden}"], confined=(), check=False).returncode != 0, forbidden
+    assert process.run(["rm", "-f", work / ".git"], confined=(), check=False).returncode != 0
+    assert process.run(["sh", "-c", f"echo x >{store}/config"], confined=(store,)).returncode == 0
     assert Path(inside.stdout.strip()).parent == cache.root / "scratch"
     outside = tmp_path / "outside"
-    assert process.run(["touch", outside], confined=True, check=False).returncode != 0
+    assert process.run(["touch", outside], confined=(), check=False).returncode != 0
     assert not outside.exists()
     assert process.run(["touch", outside]).returncode == 0
 
@@ -36,14 +43,14 @@ def test_no_network_and_no_other_process(cache: Cache) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         connect = f"import socket; socket.create_connection(('127.0.0.1', {server.getsockname()[1]}), 5)"
         assert process.run([sys.executable, "-c", connect]).returncode == 0
-        assert process.run([sys.executable, "-c", connect], confined=True, check=False).returncode != 0
-    seen = process.run(["sh", "-c", "cd /proc; echo [0-9]*"], confined=True).stdout.split()
+        assert process.run([sys.executable, "-c", connect], confined=(), check=False).returncode != 0
+    seen = process.run(["sh", "-c", "cd /proc; echo [0-9]*"], confined=()).stdout.split()
     assert len(seen) < 5
 
 
 def test_status_output_and_end_are_those_of_the_command(cache: Cache) -> None:
-    assert process.run(["sh", "-c", "echo said; exit 7"], confined=True, check=False).returncode == 7
-    with process.start(["sh", "-c", "sleep 1000 & sleep 1000"], confined=True) as child:
+    assert process.run(["sh", "-c", "echo said; exit 7"], confined=(), check=False).returncode == 7
+    with process.start(["sh", "-c", "sleep 1000 & sleep 1000"], confined=()) as child:
         pass
     assert child.returncode is not None
 

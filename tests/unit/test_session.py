@@ -18,6 +18,7 @@ from harness.guest import Boot, Guest, GuestLost
 from harness.model import CaseResult, Outcome
 from harness.suites import Selection, Session, Suite, Target
 from harness.suites.base import Case
+from harness.suites.runner import NOTHING, Before
 
 CASES = 40
 
@@ -79,6 +80,7 @@ class Bench:
         broken: tuple[str, ...] = (),
         hangs: Callable[[str], str] = lambda case: "",
         globs: tuple[str, ...] = (),
+        before: Before = NOTHING,
     ) -> None:
         self.reported: list[CaseResult] = []
         self.booted: list[str] = []
@@ -91,7 +93,17 @@ class Bench:
         earlier.note("numbers:3", 100.0)
         earlier.save()
         boot, durations = Boot(Path("image"), Path("initramfs")), Durations(Cache(directory), "none")
-        self.session = Session(suites, cast(Target, None), boot, (), self.start, durations, self.reported.append, hangs=hangs)
+        self.session = Session(
+            suites,
+            cast(Target, None),
+            boot,
+            (),
+            self.start,
+            durations,
+            self.reported.append,
+            hangs=hangs,
+            before=before,
+        )
 
     @contextlib.contextmanager
     def start(self, boot: Boot, name: str) -> Iterator[Guest]:
@@ -198,3 +210,18 @@ def test_what_took_long_before_is_given_longer(tmp_path: Path) -> None:
     bench.run(1)
     assert bench.numbers.deadlines["3"] == 3 * 100 / Quiet.patience
     assert bench.numbers.deadlines["4"] == 1
+
+
+def test_what_was_done_before_is_not_done_again(tmp_path: Path) -> None:
+    noted: list[bool] = []
+    done = {f"numbers:{number}" for number in range(CASES) if number != 5}
+    bench = Bench(tmp_path, before=Before(done, True, lambda: noted.append(True)))
+    bench.run(1)
+    assert [result.id for result in bench.reported] == ["numbers:5"]
+    assert (len(bench.booted), noted) == (1, [])
+    bench = Bench(tmp_path, before=Before({*done, "numbers:5"}, True, lambda: noted.append(True)))
+    assert bench.run(1) == [True]
+    assert (bench.reported, bench.booted) == ([], [])
+    bench = Bench(tmp_path, before=Before({*done, "numbers:5"}, False, lambda: noted.append(True)))
+    bench.run(1)
+    assert (len(bench.booted), noted) == (1, [True]), "the first boot was not judged yet"
