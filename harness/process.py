@@ -1,14 +1,15 @@
 """The only door to subprocesses.
 
 Every child gets a process group of its own, no standard input, and dies with the harness whatever ends it: a guard process
-holds the other end of a pipe and kills the groups that are still on its list when the pipe closes, so not even `kill -9`
-leaves a QEMU or a make behind."""
+holds the other end of a pipe, and when that closes it kills the groups that are still on its list, and whatever carries our mark
+in its environment. So not even `kill -9` leaves a QEMU or a make behind."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
+import secrets
 import shlex
 import shutil
 import signal
@@ -119,7 +120,7 @@ def start(
     child = subprocess.Popen(
         [program, *argv[1:]],
         cwd=cwd,
-        env={**os.environ, **(env or {})},
+        env={**os.environ, **(env or {}), _MARK: _guard.token},
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
@@ -186,8 +187,12 @@ def _group_alive(group: int) -> bool:
     return True
 
 
+_MARK = "HARNESS_GUARD"
+
+# A child that was being started when we were killed is on no list yet, and may not have its environment yet either: hence the
+# several looks.
 _GUARD_PROGRAM = """
-import os, signal, sys
+import os, signal, sys, time
 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     signal.signal(number, signal.SIG_IGN)
 groups = set()
@@ -198,6 +203,15 @@ for group in groups:
         os.killpg(group, signal.SIGKILL)
     except OSError:
         pass
+for _ in range(10):
+    for name in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if sys.argv[1].encode() in file.read().split(b"\\0"):
+                    os.kill(int(name), signal.SIGKILL)
+        except (OSError, ValueError):
+            pass
+    time.sleep(0.1)
 """
 
 
@@ -208,13 +222,14 @@ class _Guard:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._groups: set[int] = set()
+        self.token = f"{os.getpid()}-{secrets.token_hex(8)}"
 
     def start(self) -> None:
         """Before the first child: whatever ends us then, it is watched within microseconds."""
         with self._lock:
             if self._process is None:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", _GUARD_PROGRAM],
+                    [sys.executable, "-I", "-S", "-c", _GUARD_PROGRAM, f"{_MARK}={self.token}"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     start_new_session=True,

@@ -60,6 +60,18 @@ def test_children_die_with_their_parent(number: signal.Signals, confined: bool, 
     _wait_until(lambda: not _running(f"sleep {seconds}"))
 
 
+def test_child_that_nobody_had_time_to_watch() -> None:
+    """`kill -9` between its start and the moment at which the guard hears of it."""
+    program = (
+        "from harness import process; process._guard.watch = lambda group: None; process.run(['sh', '-c', 'sleep 67.5; true'])"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    _wait_until(lambda: _running("sleep 67.5"))
+    parent.kill()
+    parent.wait()
+    _wait_until(lambda: not _running("sleep 67.5"))
+
+
 def _running(command: str) -> int:
     return sum(" ".join(found.info["cmdline"] or ()) == command for found in psutil.process_iter(["cmdline"]))
 
