@@ -12,6 +12,7 @@ import pytest
 
 from harness.guest import Boot, Guest, GuestLost, GuestTimeout
 from harness.guest.guest import started
+from harness.suites import QUIET
 from tests.integration.conftest import Machine
 
 
@@ -88,7 +89,7 @@ def test_qemu_killed_from_outside(guest: Guest) -> None:
 
 
 def test_guest_that_cannot_boot_is_known_at_once(machine: Machine, tmp_path: Path) -> None:
-    boot = Boot(machine.boot.image, machine.boot.initramfs, ("rdinit=/no-such-init", "init=/no-such-init"))
+    boot = Boot(machine.boot.image, machine.boot.initramfs, (*QUIET, "rdinit=/no-such-init", "init=/no-such-init"))
     with started(machine.arch, machine.accelerator, tmp_path, boot) as guest:
         with pytest.raises(GuestLost) as caught:
             guest.wait_for_agent()
