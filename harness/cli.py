@@ -134,7 +134,7 @@ def _job(function: F) -> F:
             type=click.Choice(list(Sandbox)),
             default=Sandbox.AUTO,
             show_default=True,
-            help="Patch, configure and build with bubblewrap: no network, and only the cache can be written.",
+            help="Patch, configure and build with bubblewrap: no network, and only the build's own folders to write to.",
         ),
         click.option(
             "--out",
@@ -328,7 +328,7 @@ def series_show(spec: str) -> None:
     found = series.load(spec)
     _out.print(escape(found.description.strip()))
     for patch in found.patches:
-        _out.print(escape(f"  {patch.name}  {patch.subject}  ({len(patch.files)} files)"))
+        _out.print(escape(clean_text(f"  {patch.name}  {patch.subject}  ({len(patch.files)} files)")))
     if found.written_after:
         _out.print(escape(f"\nWritten after: {found.written_after.title}"))
         for original in found.written_after.patches:
@@ -363,13 +363,15 @@ def series_check(spec: str, tree_spec: str | None, as_json: bool, cache: Path) -
         table = Table(box=None, pad_edge=False)
         for patch in applied.results:
             count = len(said[patch.patch])
-            table.add_row(patch.state.value, patch.patch, f"checkpatch: {count}" if count else "", escape(patch.detail))
+            table.add_row(
+                patch.state.value, patch.patch, f"checkpatch: {count}" if count else "", escape(clean_text(patch.detail))
+            )
         _out.print(table)
     for title in unfounded:
         _err.print(escape(f"not upstream in this tree, as series.toml has it: {title}"))
     unargued = ["the tree has none"] if remarks is None else list(series.unargued(remarks, found.argued))
     for remark in unargued:
-        _err.print(escape(f"checkpatch: {remark}"))
+        _err.print(escape(clean_text(f"checkpatch: {remark}")))
     return 0 if applied.complete and not unfounded and not (found.argued and unargued) else 1
 
 

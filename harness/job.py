@@ -51,10 +51,6 @@ class Failed(Exception):
     """A stage ended the job; the case that says so is in the journal."""
 
 
-class Broken(Failed):
-    """That was our own fault, and may go better another time."""
-
-
 class Context(Struct, frozen=True):
     """What all jobs of a run share."""
 
@@ -90,6 +86,8 @@ class Job:
         self._done = len(self._before.cases)
         self._red = sum(not result.outcome.green for result in self._before.results)
         self._sessions = 0
+        self._broken = False
+        """Something went wrong on our side: what is missing is not the kernel's fault, and the job may go better another time."""
         self._durations = Durations(context.cache, arch.name)
         self._patched = point.name != "base"
         toolchain = kernel.choose(arch, self._request.toolchain)
@@ -110,11 +108,11 @@ class Job:
     def _prepare(self) -> list[Task]:
         self._events.write(journal.JobStarted(journal.now(), self._arch.name, self._point.name))
         try:
-            if self._patched:
-                self._report_patches()
             self._properties(
                 base=self._tree.commit, commit=self._point.commit, patch=self._point.patch or "none", tree=self._tree.source
             )
+            if self._patched:
+                self._report_patches()
             toolchain = kernel.detect(self._arch, self._request.toolchain)
             built = self._stage("build", lambda: self._build(toolchain))
             initramfs = self._stage(
@@ -125,10 +123,9 @@ class Job:
                 return self._guest_tasks(built, initramfs.path)
             self._end()
             return []
-        except Broken:
-            return []
         except Failed:
-            self._end()
+            if not self._broken:
+                self._end()
             return []
         finally:
             self._progress.done(self._name)
@@ -270,7 +267,7 @@ class Job:
         with self._lock:
             self._sessions -= last
             last = last and not self._sessions
-        if last:
+        if last and not self._broken:
             for missing in self._policy.missing(self._request.selections):
                 self._emit(missing)
             self._say(f"{self._done} cases, {self._red} red")
@@ -285,7 +282,8 @@ class Job:
             value, cached = work()
         except (InfrastructureError, CommandFailed) as failure:
             self._emit(CaseResult(name, name, Outcome.ERROR, diagnostic=failure.message, log=failure.hint))
-            raise Broken from failure
+            self._broken = True
+            raise Failed from failure
         self._finished(name, time.monotonic() - start, cached)
         return value
 

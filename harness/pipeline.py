@@ -85,15 +85,16 @@ def _run_jobs(
         manifest["earlier"] = [*earlier.pop("earlier", []), earlier]
     manifest["sandbox"] = sandbox.enter(request.sandbox, cache)
     progress.say(f"sandbox: {manifest['sandbox']}")
-    rundir.write_manifest(before.directory, manifest)
+    if not earlier:
+        rundir.write_manifest(before.directory, manifest)
     progress.step("tree", f"importing {request.tree}")
     source = tree.resolve(request.tree, cache)
-    manifest["tree"] = msgspec.structs.asdict(source)
-    rundir.write_manifest(before.directory, manifest)
     progress.say(f"tree {source.version} from {source.source}")
     for job in before.jobs.values():
         if job.properties.get("base", source.commit) != source.commit:
             raise UserError(f"{request.tree} is another tree than when the run began", hint="start a new run")
+    manifest["tree"] = msgspec.structs.asdict(source)
+    rundir.write_manifest(before.directory, manifest)
     progress.step("tree", f"applying {request.series.name}")
     applied = series.apply(request.series, source, cache)
     progress.done("tree")

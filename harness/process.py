@@ -120,7 +120,7 @@ def start(
     child = subprocess.Popen(
         [program, *argv[1:]],
         cwd=cwd,
-        env={**os.environ, **(env or {}), _MARK: _guard.token},
+        env={**os.environ, **(env or {}), _guard.mark: "1"},
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
@@ -187,8 +187,6 @@ def _group_alive(group: int) -> bool:
     return True
 
 
-_MARK = "HARNESS_GUARD"
-
 # A child that was being started when we were killed is on no list yet, and may not have its environment yet either: hence the
 # several looks.
 _GUARD_PROGRAM = """
@@ -222,16 +220,18 @@ class _Guard:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
         self._groups: set[int] = set()
-        self.token = f"{os.getpid()}-{secrets.token_hex(8)}"
+        # A harness that another one runs adds its own: both guards find what it starts.
+        self.mark = f"HARNESS_GUARD_{os.getpid()}_{secrets.token_hex(8)}"
 
     def start(self) -> None:
         """Before the first child: whatever ends us then, it is watched within microseconds."""
         with self._lock:
             if self._process is None:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-S", "-c", _GUARD_PROGRAM, f"{_MARK}={self.token}"],
+                    [sys.executable, "-I", "-S", "-c", _GUARD_PROGRAM, f"{self.mark}=1"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,  # whoever reads ours to its end need not wait for the guard
                     start_new_session=True,
                     text=True,
                 )

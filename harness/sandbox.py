@@ -1,8 +1,9 @@
 """A series is code that runs here: its Kconfig files, makefiles and build tools. With bubblewrap they run without network, see
-no process but their own, and can write nowhere but in the cache's work folders."""
+no process but their own, and can write nowhere but in the folders that they are given, and in ccache's."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -20,8 +21,24 @@ class Sandbox(StrEnum):
     OFF = "off"
 
 
-_MACHINE = ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run")
+_MACHINE = (
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+    "--tmpfs",
+    "/run",
+    "--ro-bind-try",
+    "/run/media",
+    "/run/media",
+)
 """Read, not written; without /run, where other programs of the machine listen."""
+_TEMPORARY = "/var/tmp"
+"""A folder of its own for each command: what is in /tmp may be wanted."""
+_CCACHE_CONFIG = "ccache.conf"
 _ALONE = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent")
 
 
@@ -32,17 +49,18 @@ def enter(wanted: Sandbox, cache: Cache) -> str:
     leave()
     if wanted is Sandbox.OFF:
         return "none: --sandbox off"
-    work, scratch = cache.directory("work"), cache.directory("scratch")
-    writable = [work, scratch, *_ccache()]
+    ccache = _ccache()
 
-    def prefix(more: Sequence[Path]) -> list[str]:
-        words = ["bwrap", *_MACHINE]
-        for folder in [*writable, *more]:
+    def prefix(writable: Sequence[Path]) -> list[str]:
+        words = ["bwrap", *_MACHINE, "--tmpfs", _TEMPORARY]
+        for listened in _sockets():
+            words += ["--tmpfs", str(listened)]
+        for folder in [*ccache, *writable]:
             words += ["--bind", str(folder), str(folder)]
-        # They say where git finds its configuration and hooks, which it obeys outside as well.
-        for link in work.glob("*/source/.git"):
-            words += ["--ro-bind", str(link), str(link)]
-        return [*words, *_ALONE, "--setenv", "TMPDIR", str(scratch), "--"]
+        for folder in ccache:
+            # It holds outside as well.
+            words += ["--ro-bind", str(folder / _CCACHE_CONFIG), str(folder / _CCACHE_CONFIG)]
+        return [*words, *_ALONE, "--setenv", "TMPDIR", _TEMPORARY, "--"]
 
     why = _problem(prefix(()))
     if not why:
@@ -72,4 +90,16 @@ def _ccache() -> list[Path]:
         return []
     folder = Path(process.run(["ccache", "--get-config", "cache_dir"]).stdout.strip() or Path.home() / ".cache" / "ccache")
     folder.mkdir(parents=True, exist_ok=True)
+    (folder / _CCACHE_CONFIG).touch()
     return [folder]
+
+
+def _sockets() -> set[Path]:
+    """Folders below /tmp in which somebody listens: an X server, tmux, an SSH agent."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for path in Path("/tmp").glob("*/*"):
+            with contextlib.suppress(OSError):
+                if path.is_socket():
+                    found.add(path.parent)
+    return found

@@ -115,9 +115,7 @@ class Guest:
         except OSError as error:
             raise self._lost(f"the command channel is closed: {error}") from error
         ended = time.monotonic()
-        fence_seen = self.console.wait_for_fence(f"harness: {question.left} end", _FENCE_SECONDS * self.patience)
-        self.console.check()
-        if not fence_seen:
+        if not self.console.wait_for_fence(f"harness: {question.left} end", _FENCE_SECONDS * self.patience):
             raise self._lost("the console fell silent while the command channel still answered")
         return CommandResult(
             status=answer.status,
@@ -133,7 +131,6 @@ class Guest:
                 if answer := ask(seconds):
                     return answer
             except EOFError:
-                self.console.check()
                 self.console.closed.wait(_LAST_WORDS_SECONDS)
                 raise self._lost("the guest is gone") from None
             except Broken as broken:
@@ -141,12 +138,14 @@ class Guest:
             if self.console.fatal:
                 self.console.closed.wait(_LAST_WORDS_SECONDS)
                 raise self._lost("the kernel panicked")
+        self.console.check()
         splats = self.console.take_splats()
         evidence = self._backtraces()
         self.console.take_splats()  # those were provoked
         raise GuestTimeout("no answer before the deadline", evidence, splats)
 
     def _lost(self, message: str) -> GuestLost:
+        self.console.check()
         return GuestLost(message, self.console.tail(), self.console.take_splats())
 
     def sysrq(self, key: str = "") -> None:

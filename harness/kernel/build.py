@@ -91,20 +91,22 @@ def build(
         if (output / ".config").exists():
             shutil.copy2(output / ".config", directory / ".config")
     try:
-        compiled = _Compilation(log, progress, jobserver)
+        compiled = _Compilation(log, progress, jobserver, output)
         make: list[str | Path] = ["nice", "-n", "19", "make", "-C", source, f"O={output}", *toolchain.variables, "LOCALVERSION="]
         with cache.scratch() as scratch:
             # What was not compiled before is not preprocessed twice: the compiler's own list of headers tells what it depends on.
             # That saves a cold build a third of its time.
             statistics = {"CCACHE_DEPEND": "1", "CCACHE_STATSLOG": str(scratch / "ccache")}
-            compiled.run([*make, arch.kernel.target, "modules", "headers"], statistics)
+            compiled.run([*make, arch.kernel.target, "modules", "headers"], statistics, scratch)
             ccache = _hit_rate(scratch / "ccache") if toolchain.ccache else ""
         with cache.publish(home) as draft:
-            install = [f"INSTALL_MOD_PATH={draft / 'modules'}", "INSTALL_MOD_STRIP=1", "modules_install"]
+            modules = draft / "modules"
+            modules.mkdir()
+            install = [f"INSTALL_MOD_PATH={modules}", "INSTALL_MOD_STRIP=1", "modules_install"]
             depmod = {"DEPMOD": process.which("depmod") or "depmod"}
-            compiled.run([*make, *install], depmod)
+            compiled.run([*make, *install], depmod, modules)
             objects, warnings = compiled.objects, tuple(dict.fromkeys(compiled.warnings))
-            modules_error = _add_our_modules(compiled, make, install, depmod, cache)
+            modules_error = _add_our_modules(compiled, make, install, depmod, modules, cache)
             for link in draft.glob("modules/lib/modules/*/build"):
                 link.unlink()
             shutil.copytree(output / "usr" / "include", draft / "include", ignore=shutil.ignore_patterns(".*"))
@@ -140,15 +142,20 @@ def build(
 
 
 def _add_our_modules(
-    compiled: _Compilation, make: Sequence[str | Path], install: Sequence[str], depmod: Mapping[str, str], cache: Cache
+    compiled: _Compilation,
+    make: Sequence[str | Path],
+    install: Sequence[str],
+    depmod: Mapping[str, str],
+    installed: Path,
+    cache: Cache,
 ) -> str:
     """Build qemu/guest/modules/ and install it beside the kernel's modules. What the kernel lacks for one of them is not built
     (see its Kbuild). Returns the first error: a module of ours that does not fit is no fault of the kernel."""
     with cache.scratch() as scratch:
         folder = shutil.copytree(paths.MODULES, scratch / "modules")
         try:
-            compiled.run([*make, f"M={folder}", "modules"], {})
-            compiled.run([*make, f"M={folder}", "INSTALL_MOD_DIR=harness", *install], depmod)
+            compiled.run([*make, f"M={folder}", "modules"], {}, folder)
+            compiled.run([*make, f"M={folder}", "INSTALL_MOD_DIR=harness", *install], depmod, folder, installed)
         except CommandFailed as error:
             _blame_disk(error, folder)
             return (_first_error(error.output) or error.message).replace(f"{folder}/", "")
@@ -163,23 +170,30 @@ def _blame_disk(error: CommandFailed, output: Path) -> None:
 class _Compilation:
     """Runs make, keeps its output in a file, counts objects and collects warnings."""
 
-    def __init__(self, log: Path, progress: Progress, jobserver: Jobserver) -> None:
+    def __init__(self, log: Path, progress: Progress, jobserver: Jobserver, output: Path) -> None:
         self.objects = 0
         self.warnings: list[str] = []
         self._jobserver = jobserver
+        self._output = output
         self._log = log
         self._progress = progress
         log.unlink(missing_ok=True)
 
-    def run(self, argv: Sequence[str | Path], env: Mapping[str, str]) -> None:
-        """Raises CommandFailed with all of the output from the first error on."""
+    def run(self, argv: Sequence[str | Path], env: Mapping[str, str], *writable: Path) -> None:
+        """Beside the build directory it may write what is `writable`. Raises CommandFailed with all of the output from the first
+        error on."""
         env = {**_REPRODUCIBLE, **env}
         failing: list[str] = []
         with self._log.open("a") as file, self._jobserver.slot() as slot:
             by_hand = [*argv, f"-j{self._jobserver.jobs}"]
             file.write(f"$ {process.command_line(by_hand, env=env)}\n")
             with process.start(
-                argv, env={**env, **slot.env}, stdout=subprocess.PIPE, text=True, pass_fds=slot.fds, confined=()
+                argv,
+                env={**env, **slot.env},
+                stdout=subprocess.PIPE,
+                text=True,
+                pass_fds=slot.fds,
+                confined=(self._output, *writable),
             ) as make:
                 assert make.stdout is not None
                 for line in make.stdout:

@@ -83,10 +83,10 @@ def configure(
     Raises ConfigNotProved if a request did not stick, CommandFailed if the tree cannot be configured at all."""
     output.mkdir(parents=True, exist_ok=True)
     make: list[str | Path] = ["make", "-C", source, f"O={output}", *toolchain.variables]
-    process.run([*make, "tinyconfig"], confined=())
+    process.run([*make, "tinyconfig"], confined=(output,))
     merge = source / "scripts" / "kconfig" / "merge_config.sh"
-    process.run([merge, "-m", "-O", output, output / ".config", *fragments], cwd=output, confined=())
-    process.run([*make, "olddefconfig"], confined=())
+    process.run([merge, "-m", "-O", output, output / ".config", *fragments], cwd=output, confined=(output,))
+    process.run([*make, "olddefconfig"], confined=(output,))
 
     # A later fragment overrides an earlier one, as merge_config.sh has it.
     must = {request.symbol for path in required for request in read_fragment(path, arch.name)}

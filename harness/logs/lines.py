@@ -8,12 +8,13 @@ from collections.abc import Iterator
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 # A log may have come through syslog or the journal, and dmesg -T makes dates of times.
-_SYSLOG = r"<\d+>|(?:[A-Z]\w\w [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S{0,20}) \S{1,255} kernel: "
+_CLOCK = r"\d\d:\d\d:\d\d"
+_SYSLOG = rf"<\d+>|(?:\w{{3}} [ \d]\d {_CLOCK}(?:\.\d{{1,9}})?|\d{{4}}-\d\d-\d\d[T ]{_CLOCK}\S{{0,20}}) \S{{1,255}} kernel: "
 _TIME = r"\[ *\d+\.\d+\]|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\]"
 _CALLER = r"\[ *(?P<caller%s>[TC]\d+)\]"
 _STAMP = rf"(?:{_SYSLOG})?(?:{_TIME})(?:{_CALLER % 1})?"
 _PRINTK = re.compile(rf"(?:{_STAMP}|{_SYSLOG}|{_CALLER % 2}) ?")
-_UNPREFIXED = (" ", "\t", "#", "o", "n")
+_UNPREFIXED = ("ok ", "not ok", " ", "\t", "#")
 """How a line begins that has no prefix: a quick look at what most lines of KTAP are."""
 _CUT_IN = re.compile(rf".*\[ *\d+\.\d{{6}}\](?:{_CALLER % 1})? ")
 
@@ -33,7 +34,7 @@ def clean_text(text: str) -> str:
 def without_printk_prefix(line: str) -> str:
     """The message of a line of the kernel's log. Timestamp and caller tag have no fixed width: both grow with what they
     count (kernel/printk/printk.c, print_time and print_caller)."""
-    match = _PRINTK.match(line) if line[:1] not in _UNPREFIXED else None
+    match = None if line.startswith(_UNPREFIXED) else _PRINTK.match(line)
     return line[match.end() :] if match else line
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from harness.logs.lines import clean
+from harness.logs.lines import clean, clean_text
 from harness.model import CaseResult, Outcome
 from harness.results.journal import JobReport, RunReport
 
@@ -67,8 +67,8 @@ def summary(report: RunReport, console: Console) -> None:
     if report.finished is None:
         console.print("\nThe run was killed before it ended.", style="red")
     elif report.finished.error:
-        console.print(f"\n{escape(report.finished.error)}", style="red", highlight=False)
-    if report.finished is None or report.finished.error:
+        console.print(f"\n{escape(clean_text(report.finished.error))}", style="red", highlight=False)
+    if report.finished is None or report.finished.error or Outcome.ERROR in report.count():
         again = shlex.join(["harness", "run", "--resume", str(report.directory)])
         console.print(f"To go on with it:\n    $ {escape(again)}", highlight=False, soft_wrap=True)
 
@@ -107,7 +107,7 @@ def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console
         highlight=False,
         soft_wrap=True,
     )
-    console.print(f"    $ {escape(reproduce(report, job, result))}", highlight=False, soft_wrap=True)
+    console.print(f"    $ {escape(clean(reproduce(report, job, result)))}", highlight=False, soft_wrap=True)
 
 
 def closing_line(report: RunReport) -> str:

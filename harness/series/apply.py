@@ -49,20 +49,20 @@ def _apply_one(patch: Patch, source: Path, tip: str, store: Path) -> PatchResult
         [*git, "am", "--3way", "--quiet", "--committer-date-is-author-date", patch.path],
         env=IDENTITY,
         check=False,
-        confined=(store,),
+        confined=(source, store),
     )
     if answer.returncode == 0:
         head = process.run([*git, "rev-parse", "HEAD"]).stdout.strip()
         # git am succeeds without a commit when the 3-way merge finds every change in the tree already.
         state = PatchState.APPLIED if head != tip else PatchState.UPSTREAM
         return PatchResult(patch.name, patch.subject, state, commit=head)
-    process.run([*git, "am", "--abort"], env=IDENTITY, check=False, confined=(store,))
-    process.run([*git, "reset", "--quiet", "--hard", tip], env=IDENTITY, confined=(store,))
-    reverse = process.run([*git, "apply", "--check", "--reverse", patch.path], check=False, confined=(store,))
+    process.run([*git, "am", "--abort"], env=IDENTITY, check=False, confined=(source, store))
+    process.run([*git, "reset", "--quiet", "--hard", tip], env=IDENTITY, confined=(source, store))
+    reverse = process.run([*git, "apply", "--check", "--reverse", patch.path], check=False, confined=(source, store))
     if reverse.returncode == 0:
         return PatchResult(patch.name, patch.subject, PatchState.UPSTREAM, commit=tip)
     # git am with --3way names hunks only if it has the blobs that the patch was made from; a plain try always does.
-    hunks = process.run([*git, "apply", "--check", patch.path], check=False, confined=(store,)).stdout
+    hunks = process.run([*git, "apply", "--check", patch.path], check=False, confined=(source, store)).stdout
     return PatchResult(patch.name, patch.subject, PatchState.CONFLICT, detail=_conflict(hunks + answer.stdout))
 
 

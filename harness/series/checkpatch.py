@@ -53,7 +53,7 @@ def remarks(series: Series, store: Store, commit: str, cache: Cache) -> list[Rem
             home = scratch / f"of {patch.name}"
             home.mkdir()
             argv: list[str | Path] = ["perl", scratch / "checkpatch.pl", *_OPTIONS, patch.path]
-            answer = process.run(argv, cwd=home, env={"HOME": str(home)}, check=False, confined=())
+            answer = process.run(argv, cwd=home, env={"HOME": str(home)}, check=False, confined=(home,))
             said = [Remark(patch.name, int(line), kind, text) for line, kind, text in _REMARK.findall(answer.stdout)]
             if bool(answer.returncode) != bool(said):
                 why = answer.stdout.strip().splitlines()

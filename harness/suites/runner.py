@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from harness.durations import Durations
-from harness.errors import InfrastructureError
+from harness.errors import CommandFailed, InfrastructureError
 from harness.guest import Boot, Guest, GuestGone, GuestTimeout
 from harness.logs.splat import Splat
 from harness.model import CaseResult, Outcome
@@ -137,7 +137,7 @@ class Session:
         first boot is judged as well. True for the guest that ends last: all is reported then."""
         try:
             self._serve(number)
-        except InfrastructureError:
+        except (InfrastructureError, CommandFailed):
             self._stranded = Outcome.ERROR
             self._leave()
             raise

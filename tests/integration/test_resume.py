@@ -32,7 +32,7 @@ def started_by(pid: int) -> list[psutil.Process]:
     found = []
     for one in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if one.environ().get("HARNESS_GUARD", "").startswith(f"{pid}-"):
+            if any(name.startswith(f"HARNESS_GUARD_{pid}_") for name in one.environ()):
                 found.append(one)
     return found
 

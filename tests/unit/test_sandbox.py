@@ -25,14 +25,22 @@ def cache(tmp_path: Path) -> Iterator[Cache]:
 def test_only_work_and_scratch_can_be_written(cache: Cache, tmp_path: Path) -> None:
     work, store = cache.directory("work/build/source"), cache.directory("linux.git")
     (work / ".git").write_text("gitdir: elsewhere\n")
-    inside = process.run(["sh", "-c", f"echo x >{work}/inside; mktemp"], confined=())
-    assert (work / "inside").exists()
+    output = cache.directory("work/build/x86_64-gcc")
+    inside = process.run(["sh", "-c", f"echo x >{output}/inside; mktemp"], confined=(output,))
+    assert (output / "inside").exists()
     # Git obeys what it finds there, outside of the sandbox as well.
-    for forbidden in (work / ".git", store / "config", cache.directory("kernels") / "x", cache.root / "lock"):
-        assert process.run(["sh", "-c", f"echo x >{forbidden}"], confined=(), check=False).returncode != 0, forbidden
-    assert process.run(["rm", "-f", work / ".git"], confined=(), check=False).returncode != 0
+    for forbidden in (
+        work / ".git",
+        work / "x",
+        store / "config",
+        cache.directory("kernels") / "x",
+        cache.directory("scratch") / "x",
+    ):
+        assert process.run(["sh", "-c", f"echo x >{forbidden}"], confined=(output,), check=False).returncode != 0, forbidden
+    for move in (f"rm -f {work}/.git", f"mv {work} {output}", f"mv {output} {work.parent}/other"):
+        assert process.run(["sh", "-c", move], confined=(output,), check=False).returncode != 0, move
     assert process.run(["sh", "-c", f"echo x >{store}/config"], confined=(store,)).returncode == 0
-    assert Path(inside.stdout.strip()).parent == cache.root / "scratch"
+    assert not Path(inside.stdout.strip()).exists()
     outside = tmp_path / "outside"
     assert process.run(["touch", outside], confined=(), check=False).returncode != 0
     assert not outside.exists()

@@ -76,6 +76,9 @@ def test_real_logs(name: str) -> None:
         "[    T1] ",
         "[Fri Nov 20 20:41:32 2026] ",
         "Nov 20 20:41:32 host kernel: ",
+        "nov 20 20:41:32.123456 host kernel: ",
+        "2026-11-20T20:41:32.123456+01:00 host kernel: ",
+        "2026-11-20 20:41:32 host kernel: ",
     ],
 )
 def test_first_lines(line: str, kind: str, prefix: str) -> None:
