@@ -297,6 +297,10 @@ class Initramfs(Struct, frozen=True):
     digest: str
 
 
+POINTED_OUT = "first in the series' own files: "
+"""How the log of a case begins whose evidence leads to the series, with file:line."""
+
+
 class CaseResult(Struct, frozen=True):
     """One case of one suite. `name` is unique within its suite and stable between runs."""
 

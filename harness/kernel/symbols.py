@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from harness import process
 from harness.errors import CommandFailed, InfrastructureError
-from harness.model import Kernel
+from harness.model import POINTED_OUT, Kernel
 
 _FRAME = re.compile(r"(?<![\w.])(?P<name>[A-Za-z_][\w.]*+)\+0x(?P<offset>[0-9a-f]{1,8})/0x(?P<size>[0-9a-f]{1,8})\b(?! \[)")
 """Modules are installed without debugging information: their frames stay as they are."""
@@ -55,7 +55,7 @@ class Symbols:
                 pieces.append(f" {place.shown}({told})")
             own = next((one for one in where if one.rpartition(":")[0] in ours), "")
             if own and not first:
-                first = f"first in the series' own files: {own}\n"
+                first = f"{POINTED_OUT}{own}\n"
         return first + "".join([*pieces, text[position:]])
 
     def _places(self, text: str) -> Iterator[_Place]:

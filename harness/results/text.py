@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from harness.logs.lines import clean, clean_text
-from harness.model import CaseResult, Outcome
+from harness.model import POINTED_OUT, CaseResult, Outcome
 from harness.results.journal import JobReport, RunReport
 
 STAGES = ("apply", "config", "build", "initramfs", "accelerator", "guest")
@@ -101,7 +101,8 @@ def _values(report: RunReport, console: Console) -> None:
 
 
 def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console) -> None:
-    diagnostic = "\n    ".join(clean(line) for line in result.diagnostic.splitlines())
+    pointed_out = [line for line in result.log.splitlines()[:1] if line.startswith(POINTED_OUT)]
+    diagnostic = "\n    ".join(clean(line) for line in [*result.diagnostic.splitlines(), *pointed_out])
     console.print(
         f"\n[red]{result.outcome.value}[/red] {job.arch}/{job.point} {escape(clean(result.id))}\n    {escape(diagnostic)}",
         highlight=False,
