@@ -72,6 +72,16 @@ def test_child_that_nobody_had_time_to_watch() -> None:
     _wait_until(lambda: not _running("sleep 67.5"))
 
 
+def test_children_of_a_harness_that_a_harness_runs() -> None:
+    inner = "from harness import process; process.run(['sh', '-c', 'sleep 68.5; true'])"
+    program = f"import sys; from harness import process; process.run([sys.executable, '-c', {inner!r}])"
+    parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    _wait_until(lambda: _running("sleep 68.5"))
+    parent.kill()
+    parent.wait()
+    _wait_until(lambda: not _running("sleep 68.5"))
+
+
 def _running(command: str) -> int:
     return sum(" ".join(found.info["cmdline"] or ()) == command for found in psutil.process_iter(["cmdline"]))
 
