@@ -26,6 +26,9 @@ _SLOW = (
 
 _LOGS = "/tmp/ftracetest"
 _LOG_BYTES = 20_000
+_PROFILER = "/sys/kernel/tracing/function_profile_enabled"
+_LEFT_ON = f"status=$?; [ ! -f {_PROFILER} ] || echo 0 >{_PROFILER}; exit $status"
+"""fgraph-profiler.tc of 6.12 leaves it on, and nothing but itself sets it back: every function would be traced from then on."""
 _ENDS = re.compile(r"\++ (?:exit\b|exit_|kill )")
 """How a test that gives up leaves, in the words of `set -x`."""
 
@@ -53,7 +56,7 @@ class FtracetestSuite(Suite):
     def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]:
         file = shlex.quote(f"test.d/{case.names[0]}")
         answer = guest.run(
-            f"cd /{SELFTESTS} && rm -rf {_LOGS} && ./ftracetest --ktap --keep --logdir {_LOGS}/ {file}",
+            f"cd /{SELFTESTS} && rm -rf {_LOGS} && ./ftracetest --ktap --keep --logdir {_LOGS}/ {file}\n{_LEFT_ON}",
             label=f"{self.name}:{case.label}",
             seconds=case.seconds,
         )
