@@ -112,9 +112,10 @@ def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console
 
 
 def closing_line(report: RunReport) -> str:
-    """`121 passed, 2 failed, 3 skipped`."""
+    """`121 passed, 2 failed, 3 skipped`, and whether that is all."""
     counts = report.count()
     passed = counts.get(Outcome.PASS, 0)
     skipped = counts.get(Outcome.SKIP, 0) + counts.get(Outcome.XFAIL, 0)
     failed = sum(counts.values()) - passed - skipped
-    return f"{passed} passed, {failed} failed, {skipped} skipped"
+    cut_short = "; the run was cut short" if report.finished is None or report.finished.error else ""
+    return f"{passed} passed, {failed} failed, {skipped} skipped{cut_short}"
