@@ -34,11 +34,12 @@ def run(request: Request, cache: Cache, out: Path, progress: Progress) -> RunRep
     Raises UserError before anything was started; later errors are part of the report."""
     read_known()  # so that a damaged file is said before anything is started
     with cache.lock() as unlock:
-        before = RunReport(rundir.create(out, request.series.name))
+        directory = rundir.create(out, request.series.name)
         said = journal.RunStarted(
             journal.now(), request.series.name, request.tree, request.arguments, request.series.digest, str(Path.cwd())
         )
-        return _perform(request, cache, before, said, progress, unlock)
+        with Journal(directory) as events:
+            return _perform(request, cache, RunReport(directory), said, events, progress, unlock)
 
 
 def resume(request: Request, cache: Cache, directory: Path, progress: Progress) -> RunReport:
@@ -46,33 +47,39 @@ def resume(request: Request, cache: Cache, directory: Path, progress: Progress) 
 
     Raises UserError if the series is another one by now."""
     read_known()
-    with cache.lock() as unlock:
+    # Read only when nobody else can write it any more.
+    with cache.lock() as unlock, Journal(directory) as events:
         before = read_run(directory)
         if before.started is None or before.started.digest != request.series.digest:
             raise UserError(f"{request.series.name} is not what it was when {directory} began", hint="start a new run")
         said = journal.RunResumed(journal.now())
         before.add(said)
-        return _perform(request, cache, before, said, progress, unlock)
+        return _perform(request, cache, before, said, events, progress, unlock)
 
 
 def _perform(
-    request: Request, cache: Cache, before: RunReport, said: journal.Event, progress: Progress, unlock: Callable[[], None]
+    request: Request,
+    cache: Cache,
+    before: RunReport,
+    said: journal.Event,
+    events: Journal,
+    progress: Progress,
+    unlock: Callable[[], None],
 ) -> RunReport:
-    with Journal(before.directory) as events:
-        code, error = 0, ""
-        try:
-            events.write(said)
-            _run_jobs(request, cache, before, events, progress, unlock)
-        except KeyboardInterrupt:
-            code, error = 130, "interrupted"
-        except HarnessError as failure:
-            code, error = failure.exit_code, f"error: {failure.message}" + (f"\nhint: {failure.hint}" if failure.hint else "")
-        except Exception as failure:
-            if isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT):
-                code, error = 3, f"error: the disk is full: {failure}\nhint: free some, or use --cache DIR and --out DIR"
-            else:
-                code, error = 3, f"error: unexpected {type(failure).__name__}: {failure}\n{traceback.format_exc()}"
-        return _finish(before.directory, events, code, error)
+    code, error = 0, ""
+    try:
+        events.write(said)
+        _run_jobs(request, cache, before, events, progress, unlock)
+    except KeyboardInterrupt:
+        code, error = 130, "interrupted"
+    except HarnessError as failure:
+        code, error = failure.exit_code, f"error: {failure.message}" + (f"\nhint: {failure.hint}" if failure.hint else "")
+    except Exception as failure:
+        if isinstance(failure, OSError) and failure.errno in (errno.ENOSPC, errno.EDQUOT):
+            code, error = 3, f"error: the disk is full: {failure}\nhint: free some, or use --cache DIR and --out DIR"
+        else:
+            code, error = 3, f"error: unexpected {type(failure).__name__}: {failure}\n{traceback.format_exc()}"
+    return _finish(before.directory, events, code, error)
 
 
 def _run_jobs(

@@ -59,8 +59,7 @@ class Symbols:
         return first + "".join([*pieces, text[position:]])
 
     def _places(self, text: str) -> Iterator[_Place]:
-        names, addresses = _symbols(self._vmlinux.parent / "System.map")
-        indexes = _indexes(names)
+        names, addresses, indexes = _symbols(self._vmlinux.parent / "System.map")
         for match in sorted([*_FRAME.finditer(text), *_BARE.finditer(text)], key=lambda match: match.end()):
             if match.re is _BARE:
                 address = int(match["address"], 16)
@@ -95,17 +94,13 @@ class Symbols:
 
 
 @functools.lru_cache(maxsize=4)
-def _symbols(path: Path) -> tuple[list[str], list[int]]:
-    """Names and addresses of System.map, by address."""
+def _symbols(path: Path) -> tuple[list[str], list[int], dict[str, list[int]]]:
+    """Names and addresses of System.map, by address, and where in these lists a name is."""
     rows = sorted((int(address, 16), name) for address, _, name in (line.split() for line in path.read_text().splitlines()))
-    return [name for _, name in rows], [address for address, _ in rows]
-
-
-def _indexes(names: Sequence[str]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for index, name in enumerate(names):
-        found.setdefault(name, []).append(index)
-    return found
+    indexes: dict[str, list[int]] = {}
+    for index, (_, name) in enumerate(rows):
+        indexes.setdefault(name, []).append(index)
+    return [name for _, name in rows], [address for address, _ in rows], indexes
 
 
 def _start(indexes: Sequence[int], size: int, addresses: Sequence[int]) -> int | None:

@@ -27,7 +27,7 @@ def ask(guest: Guest, target: Target, script: str, label: str, seconds: float) -
     values = [line.removeprefix(_VALUE).strip() for line in lines if line.startswith(_VALUE)]
     if answer.status == 0 and len(values) == 1 and values[0]:
         return Value(values[0], "", answer.output, answer.seconds)
-    said = answer.output.strip().splitlines()
+    said = [line for line in lines if line.strip()]
     why = f"{len(values)} values, exit status {answer.status}: {said[-1] if said else 'no word'}"
     if target.kernel.modules_error:
         why += f"; the harness's modules do not build: {target.kernel.modules_error}"

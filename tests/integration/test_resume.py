@@ -99,4 +99,4 @@ def test_what_cannot_go_on_says_so(tmp_path: Path) -> None:
     refused = harness("run", "--resume", "runs/latest", cwd=tmp_path)
     assert (refused.returncode, "not a run that can go on" in refused.stderr) == (2, True)
     mixed = harness("run", "--resume", "runs/latest", "--arch", "arm64", cwd=tmp_path)
-    assert (mixed.returncode, "--resume together with archs" in mixed.stderr) == (2, True)
+    assert (mixed.returncode, "--resume together with --arch" in mixed.stderr) == (2, True)

@@ -37,6 +37,8 @@ def harness(*arguments: str | Path, cwd: Path, stdin: str = "") -> subprocess.Co
         (["run", "--config", "nowhere.config"], "no configuration fragment"),
         (["run", "--jobs", "0"], "0 is not in the range"),
         (["run", "--nonsense"], "No such option"),
+        (["run", "--sandbox", "maybe"], "'auto', 'on', 'off'"),
+        (["run", "--resume", "nowhere"], "no run in"),
         (["nonsense"], "No such command"),
         (["report", "nowhere"], "no run in nowhere"),
         (["doctor", "--arch", "vax"], "unknown architecture"),
@@ -50,6 +52,12 @@ def test_bad_input_ends_with_2_and_says_why(tmp_path: Path, arguments: list[str]
     assert why in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("mode", ["auto", "on", "off"])
+def test_sandbox_is_said_as_the_readme_has_it(mode: str, tmp_path: Path) -> None:
+    done = harness("run", "--sandbox", mode, "--arch", "vax", cwd=tmp_path)
+    assert "unknown architecture 'vax'" in done.stderr, done.stderr
 
 
 def test_ktap(tmp_path: Path) -> None:

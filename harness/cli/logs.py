@@ -1,0 +1,78 @@
+"""What reads logs, ours and any others: report, ktap, scan."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO
+
+import click
+from rich.markup import escape
+
+from harness.cli.root import OUT, cli
+from harness.logs import ktap, splat
+from harness.model import CaseResult, to_json
+from harness.results import asjson, junit, read_run, text
+
+
+@cli.command()
+@click.argument("directory", type=click.Path(path_type=Path), default=Path("runs/latest"))
+@click.option("--format", "form", type=click.Choice(["text", "junit", "json"]), default="text", show_default=True)
+def report(directory: Path, form: str) -> int:
+    """Render a run again from its journal. Ends as the run did.
+
+    \b
+    harness report runs/latest --format junit > junit.xml
+    """
+    found = read_run(directory)
+    if form == "text":
+        text.summary(found, OUT)
+        OUT.print(text.closing_line(found))
+    else:
+        click.echo(junit.render(found) if form == "junit" else asjson.run_json(found))
+    return found.finished.exit_code if found.finished else 1
+
+
+@cli.command("ktap")
+@click.argument("file", type=click.File("rb"), default="-")
+@click.option("--format", "form", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True)
+def ktap_command(file: IO[bytes], form: str) -> int:
+    """Any KTAP or TAP log, from a file or stdin. Exit code 1 if a case is red, or if there is none.
+
+    \b
+    dmesg | harness ktap --format json
+    """
+    cases = ktap.parse(file)
+    if form == "json":
+        click.echo(to_json({"cases": cases, "summary": ktap.summary(cases)}).decode())
+    elif form == "junit":
+        click.echo(
+            junit.render_cases("ktap", [CaseResult("ktap", one.name, one.outcome, diagnostic=one.diagnostic) for one in cases])
+        )
+    else:
+        for one in cases:
+            colour = "green" if one.outcome.green else "red"
+            why = f"  [dim]{escape(one.diagnostic.splitlines()[0])}[/dim]" if one.diagnostic else ""
+            OUT.print(f"[{colour}]{one.outcome.value}[/{colour}] {escape(one.name)}{why}")
+        OUT.print(", ".join(f"{count} {outcome}" for outcome, count in ktap.summary(cases).items()) or "no KTAP found")
+    return 0 if cases and all(one.outcome.green for one in cases) else 1
+
+
+@cli.command()
+@click.argument("file", type=click.File("rb"), default="-")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def scan(file: IO[bytes], form: str) -> int:
+    """Kernel splats in any log, from a file or stdin. Exit code 1 if there is one.
+
+    \b
+    harness scan --format json console.log
+    """
+    found = splat.scan_file(file)
+    if form == "json":
+        click.echo(asjson.splats_json(found))
+    else:
+        for one in found:
+            OUT.print(
+                f"[red]{one.kind}[/red] line {one.line}: {escape(one.title)}"
+                + (f" [dim]in {escape(one.function)}[/dim]" if one.function else "")
+            )
+    return 1 if found else 0

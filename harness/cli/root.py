@@ -1,0 +1,107 @@
+"""What all commands share: their group, the terminal, the options that several of them take."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from rich.console import Console
+
+from harness import __version__, paths
+from harness.sandbox import Sandbox
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OUT = Console(highlight=False, soft_wrap=True)
+ERR = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="harness")
+@click.option("-v", "--verbose", is_flag=True, help="Print every command that is run.")
+def cli(verbose: bool) -> None:
+    """Apply a kernel series, build, boot and test it, and tell the truth about it.
+
+    \b
+    harness run                                    the bundled series on every architecture
+    harness run --series none --arch arm64         the tree as it is
+    harness run --suite 'ftracetest:dynevent/*'    some cases of one suite
+    """
+    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="%(message)s", stream=sys.stderr)
+
+
+def cache_option(function: F) -> F:
+    return click.option(
+        "--cache",
+        type=click.Path(file_okay=False, path_type=Path),
+        envvar="HARNESS_CACHE",
+        default=paths.default_cache(),
+        help="Where trees, kernels and downloads are kept.",
+    )(function)
+
+
+def job_options(function: F) -> F:
+    """The options that say what is built."""
+    options = (
+        click.option(
+            "--series",
+            "series_spec",
+            default="fprobe-on-fgraph",
+            show_default=True,
+            metavar="NAME|DIR|none",
+            help="Patches to apply.",
+        ),
+        click.option(
+            "--tree",
+            "tree_spec",
+            metavar="SPEC",
+            help="debian:PACKAGE[=VERSION], kernel.org:VERSION, tarball:PATH|URL or git:PATH#REF.",
+        ),
+        click.option("--arch", "archs", multiple=True, metavar="A", help="Architecture; repeatable. Default: all."),
+        click.option(
+            "--config",
+            "fragments",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            help="Another configuration fragment; repeatable.",
+        ),
+        click.option(
+            "--points",
+            default="last",
+            show_default=True,
+            metavar="P[,P]",
+            help="base (before the series), last (all of it), or both.",
+        ),
+        click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Cores to fill. Default: all."),
+        click.option(
+            "--toolchain",
+            default="auto",
+            metavar="gcc|llvm[-N]",
+            help="Compiler. Default: gcc for every architecture that the distribution has one for, else LLVM.",
+        ),
+        click.option(
+            "--accel", type=click.Choice(["auto", "kvm", "tcg"]), default="auto", show_default=True, help="QEMU's accelerator."
+        ),
+        click.option(
+            "--sandbox",
+            type=click.Choice([mode.value for mode in Sandbox]),
+            default=Sandbox.AUTO.value,
+            show_default=True,
+            help="Patch, configure and build with bubblewrap: no network, and only the build's own folders to write to.",
+        ),
+        click.option(
+            "--out",
+            type=click.Path(file_okay=False, path_type=Path),
+            default=Path("runs"),
+            show_default=True,
+            help="Where run directories go.",
+        ),
+        click.option("--install", is_flag=True, help="Install missing tools with apt first."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return cache_option(function)
