@@ -7,7 +7,7 @@ import contextlib
 import functools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -16,12 +16,12 @@ from msgspec import Struct
 
 from harness import guest, kernel, process, series, suites
 from harness.arch import Arch
-from harness.cache import Cache
+from harness.cache import Cache, digest_of, file_digest
 from harness.durations import Durations
 from harness.errors import CommandFailed, InfrastructureError, UserError
 from harness.guest import Boot, Host, qemu
 from harness.kernel import Jobserver, kconfig
-from harness.model import AppliedSeries, CaseResult, Kernel, Outcome, PatchState, Point, Tree
+from harness.model import AppliedSeries, CaseResult, Kernel, Outcome, PatchState, Point, Position, Tree
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import Journal, RunReport, journal
@@ -39,6 +39,9 @@ _BUILD_MEMORY = 2048
 _QEMU_MEMORY = 256
 """MiB, beside the guest's own: QEMU itself and what it has translated."""
 
+_OF_ITS_OWN = ("apply", "config", "build", "initramfs", "accelerator")
+"""What a job finds out before it has a guest."""
+
 _PATCH_OUTCOMES = {
     PatchState.APPLIED: (Outcome.PASS, ""),
     PatchState.UPSTREAM: (Outcome.SKIP, "its change is in the tree already"),
@@ -49,6 +52,11 @@ _PATCH_OUTCOMES = {
 
 class Failed(Exception):
     """A stage ended the job; the case that says so is in the journal."""
+
+
+class Built(Struct, frozen=True):
+    point: str
+    kernel: Kernel
 
 
 class Context(Struct, frozen=True):
@@ -63,12 +71,19 @@ class Context(Struct, frozen=True):
     events: Journal
     progress: Progress
     jobserver: Jobserver
+    news: Mapping[int, slice]
+    """For each point, the patches that it has and the run's point before it has not."""
+    built: dict[str, Built] = {}
+    """The newest kernel of each architecture."""
+    tested: dict[str, Job] = {}
+    """Those who test a kernel, by all that the results depend on."""
 
 
 class Job:
     """Two tasks for the scheduler, one after the other: the kernel is built, then guests test it."""
 
     def __init__(self, context: Context, arch: Arch, point: Point) -> None:
+        self._context = context
         self._request = context.request
         self._cache = context.cache
         self._events = context.events
@@ -89,11 +104,17 @@ class Job:
         self._broken = False
         """Something went wrong on our side: what is missing is not the kernel's fault, and the job may go better another time."""
         self._durations = Durations(context.cache, arch.name)
-        self._patched = point.name != "base"
         toolchain = kernel.choose(arch, self._request.toolchain)
-        self._policy = Policy(arch.name, toolchain, read_known(), self._request.series.must_run if self._patched else ())
+        self._must_run = self._request.series.must_run if point.position is Position.WHOLE else ()
+        self._policy = Policy(arch.name, toolchain, read_known(), self._must_run)
         for result in self._before.results:
             self._policy.judge(result)
+        self._told = [result for result in self._before.results if result.suite not in _OF_ITS_OWN]
+        """By guests."""
+        self._followers: list[Job] = []
+        self._ended = self.finished
+        if self.finished:
+            self._recall()
 
     @property
     def finished(self) -> bool:
@@ -111,8 +132,7 @@ class Job:
             self._properties(
                 base=self._tree.commit, commit=self._point.commit, patch=self._point.patch or "none", tree=self._tree.source
             )
-            if self._patched:
-                self._report_patches()
+            self._report_patches()
             toolchain = kernel.detect(self._arch, self._request.toolchain)
             built = self._stage("build", lambda: self._build(toolchain))
             initramfs = self._stage(
@@ -131,13 +151,13 @@ class Job:
             self._progress.done(self._name)
 
     def _report_patches(self) -> None:
-        for patch in self._applied.results:
+        for patch in self._applied.results[self._context.news[self._point.number]]:
             outcome, why = _PATCH_OUTCOMES[patch.state]
             self._emit(CaseResult("apply", patch.patch, outcome, diagnostic=patch.detail or why))
-        if origin := self._request.series.written_after:
+        if (origin := self._request.series.written_after) and self._point.position is Position.WHOLE:
             wrong = series.unfounded(origin, Store(self._cache), self._tree.commit)
             self._emit(CaseResult("apply", "upstream", Outcome.FAIL if wrong else Outcome.PASS, diagnostic="\n".join(wrong)))
-        if not self._applied.complete:
+        if not all(patch.state.good for patch in self._applied.results[: self._point.number]):
             raise Failed
 
     def _build(self, toolchain: kernel.Toolchain) -> tuple[Kernel, bool]:
@@ -152,8 +172,8 @@ class Job:
                 self._cache,
                 self._directory,
                 jobserver=self._jobserver,
-                required=own if self._patched else (),
-                unproved=() if self._patched else own,
+                required=own if self._point.position is Position.WHOLE else (),
+                unproved=() if self._point.position is Position.WHOLE else own,
                 progress=lambda text: self._step(f"building: {text}"),
             )
         except kernel.ConfigNotProved as failure:
@@ -177,6 +197,7 @@ class Job:
             kernel=built.digest,
             warnings=str(len(built.warnings)),
         )
+        self._report_warnings(built)
         if not cached:
             self._durations.note("build", built.seconds)
             self._durations.save()
@@ -187,6 +208,47 @@ class Job:
         warnings = f", {len(built.warnings)} warnings" if built.warnings else ""
         self._say(f"kernel {built.release}: {made}{ccache}{warnings}")
         return built, cached
+
+    def _report_warnings(self, built: Kernel) -> None:
+        """New ones are charged to the patches since the point before."""
+        before = self._context.built.get(self._arch.name)
+        self._context.built[self._arch.name] = Built(self._point.name, built)
+        if before is None:
+            return
+        found = kernel.new_warnings(built.warnings, before.kernel.warnings)
+        why = f"{len(found)} new since {before.point}: {found[0]}" if found else ""
+        outcome = Outcome.FAIL if found else Outcome.PASS
+        self._emit(CaseResult("build", "warnings", outcome, diagnostic=why, log="\n".join(found)))
+
+    def _recall(self) -> None:
+        """What jobs to come want to know of one that was done before."""
+        known = self._cache.read_record("kernels", self._before.properties.get("kernel", ""), Kernel)
+        if known:
+            self._context.built[self._arch.name] = Built(self._point.name, known)
+        if key := self._before.properties.get("tested"):
+            self._context.tested.setdefault(key, self)
+
+    def _shares(self, built: Kernel, initramfs: Path, accelerator: str) -> bool:
+        """Whether another job tests the very same, and nothing else is expected of it: then its results are ours."""
+        expected = self._point.position if {"claims", "bench"} & {one.suite for one in self._request.selections} else ""
+        key = digest_of(
+            *(self._arch.name, file_digest(built.image), file_digest(initramfs), accelerator, repr(self._must_run), expected),
+            str(self._point.attempt),
+        )
+        self._properties(tested=key)
+        leader = self._context.tested.setdefault(key, self)
+        if leader is self:
+            return False
+        self._properties(results_of=leader._point.name)
+        self._say(f"the kernel and the guest are those of {leader._name}: so are the results")
+        with leader._lock:
+            for result in leader._told:
+                self._emit(result)
+            if leader._ended:
+                self._end()
+            else:
+                leader._followers.append(self)
+        return True
 
     def _guest_tasks(self, built: Kernel, initramfs: Path) -> list[Task]:
         selected = [(suites.ALL[selection.suite], selection) for selection in self._request.selections]
@@ -206,7 +268,7 @@ class Job:
             commit=self._point.commit,
             store=Store(self._cache),
             commands=self._request.commands,
-            patched=self._patched,
+            position=self._point.position,
             claims=self._request.series.claims,
             measures=self._request.series.measures,
         )
@@ -214,7 +276,9 @@ class Job:
             "accelerator", lambda: (qemu.accelerator_for(self._arch, boot, self._cache, self._request.accel), True)
         )
         self._properties(qemu=qemu.version(self._arch), accelerator=accelerator.value)
-        touched = {file for patch in self._request.series.patches for file in patch.files} if self._patched else set()
+        if self._shares(built, initramfs, accelerator.value):
+            return []
+        touched = {file for patch in self._request.series.patches[: self._point.number] for file in patch.files}
         symbols = kernel.Symbols(built, kernel.detect(self._arch, self._request.toolchain).addr2line)
         explain = functools.partial(symbols.locate, ours=touched)
         tasks = []
@@ -289,6 +353,11 @@ class Job:
 
     def _end(self) -> None:
         self._events.write(journal.JobFinished(journal.now(), self._arch.name, self._point.name))
+        with self._lock:
+            self._ended = True
+            followers = list(self._followers)
+        for follower in followers:
+            follower._end()
 
     def _emit(self, result: CaseResult) -> None:
         process.check_stopped()
@@ -298,10 +367,16 @@ class Job:
                 return
             self._done += 1
             self._red += not judged.outcome.green
+            followers = []
+            if result.suite not in _OF_ITS_OWN:
+                self._told.append(result)
+                followers = list(self._followers)
         self._events.write(journal.CaseFinished(journal.now(), self._arch.name, self._point.name, judged))
         if not judged.outcome.green:
             self._say(f"{judged.outcome.value}: {judged.id}: {judged.diagnostic.splitlines()[0] if judged.diagnostic else ''}")
         self._step(f"{self._done} cases, {self._red} red, {judged.id}")
+        for follower in followers:
+            follower._emit(result)
 
     def _finished(self, stage: str, seconds: float, cached: bool) -> None:
         event = journal.StageFinished(journal.now(), self._arch.name, self._point.name, stage, round(seconds, 3), cached)

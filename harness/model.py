@@ -60,6 +60,10 @@ class PatchState(StrEnum):
     NOT_TRIED = "not tried"
     """An earlier patch of the series did not apply."""
 
+    @property
+    def good(self) -> bool:
+        return self in (PatchState.APPLIED, PatchState.UPSTREAM)
+
 
 class Patch(Struct, frozen=True):
     """One mail of a series: a file in `git am` form."""
@@ -228,7 +232,7 @@ class AppliedSeries(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        return all(result.state in (PatchState.APPLIED, PatchState.UPSTREAM) for result in self.results)
+        return all(result.state.good for result in self.results)
 
     @property
     def tip(self) -> str:
@@ -236,15 +240,31 @@ class AppliedSeries(Struct, frozen=True):
         return commits[-1] if commits else self.base
 
 
+class Position(StrEnum):
+    """Where in its series a kernel is built, which says what may be expected of it."""
+
+    BASE = "base"
+    """Without it."""
+    WITHIN = "within"
+    """With some of its patches: what the series brings may be there already, or not yet."""
+    WHOLE = "whole"
+
+
 class Point(Struct, frozen=True):
-    """A place in the series at which kernels are built: `base` before the first patch, `last` after all of them."""
+    """A place in the series at which kernels are built."""
 
     name: str
+    """`base` before the first patch, `last` after all of them, else how many there are: NNNN."""
     commit: str
     content: str
     """Digest of what a kernel is built from: equal content gives equal kernels, whatever the history."""
     patch: str = ""
     """The newest patch in it."""
+    position: Position = Position.BASE
+    number: int = 0
+    """Patches up to it."""
+    attempt: int = 1
+    """Of several at the same place, to see whether something is flaky."""
 
 
 class SymbolRequest(Struct, frozen=True):

@@ -9,7 +9,7 @@ import itertools
 import os
 import platform
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from harness.cache import Cache
 from harness.errors import HarnessError, UserError
 from harness.guest import qemu
 from harness.job import Context, Job
-from harness.model import AppliedSeries, Outcome, Point
+from harness.model import Outcome, Point
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import Journal, RunReport, journal, junit, read_run, rundir
@@ -108,9 +108,11 @@ def _run_jobs(
     cores = request.jobs or len(os.sched_getaffinity(0))
     scheduler = Scheduler(cores)
     with contextlib.closing(kernel.Jobserver(cores)) as jobserver:
-        context = Context(request, cache, source, applied, before, events, progress, jobserver)
+        news = series.points.news(request.points)
+        context = Context(request, cache, source, applied, before, events, progress, jobserver, news)
+        made = [series.points.make(number, request.series, applied, tree.Store(cache)) for number in request.points]
         try:
-            scheduler.run(_tasks(context, list(_points(request, applied, tree.Store(cache))), unlock))
+            scheduler.run(_tasks(context, made, unlock))
         finally:
             events.write(journal.Used(journal.now(), scheduler.usage))
 
@@ -135,13 +137,6 @@ def _tasks(context: Context, points: Sequence[Point], built: Callable[[], None])
     return [msgspec.structs.replace(task, work=functools.partial(after, task.work)) for task in tasks]
 
 
-def _points(request: Request, applied: AppliedSeries, store: tree.Store) -> Iterator[Point]:
-    for name in request.points:
-        commit = applied.base if name == "base" else applied.tip
-        patches = [result.patch for result in applied.results if result.commit] if name != "base" else []
-        yield Point(name, commit, store.content(commit), patches[-1] if patches else "")
-
-
 def _finish(directory: Path, events: Journal, code: int, error: str) -> RunReport:
     """Whatever happened, what is known gets reported; a full disk may keep us from writing it down."""
     report = read_run(directory)
@@ -161,7 +156,7 @@ def _manifest(request: Request) -> dict[str, Any]:
         "command": ["harness", *request.arguments],
         "series": {"name": request.series.name, "origin": request.series.origin, "digest": request.series.digest},
         "archs": [target.name for target in request.archs],
-        "points": list(request.points),
+        "points": [series.points.name_of(number, request.series) for number in request.points],
         "suites": [msgspec.structs.asdict(selection) for selection in request.selections],
         "fragments": [str(path) for path in request.fragments],
         "versions": {

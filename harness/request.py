@@ -15,8 +15,6 @@ from harness.sandbox import Sandbox
 from harness.suites import Selection
 from harness.suites.boot import WITHOUT_SELFTESTS
 
-POINTS = ("base", "last")
-
 
 class Request(Struct, frozen=True):
     """Made by `parse`."""
@@ -25,7 +23,8 @@ class Request(Struct, frozen=True):
     tree: str
     archs: tuple[Arch, ...]
     selections: tuple[Selection, ...]
-    points: tuple[str, ...]
+    points: tuple[int, ...]
+    """How many patches are in each, in order."""
     fragments: tuple[Path, ...] = ()
     commands: tuple[str, ...] = ()
     """For the guest's shell."""
@@ -44,7 +43,8 @@ def parse(
     suite_specs: Sequence[str] | None = None,
     tree_spec: str | None,
     archs: Sequence[str],
-    points: str,
+    points: str | None = None,
+    per_patch: bool = False,
     fragments: Sequence[Path],
     jobs: int | None,
     accel: str,
@@ -57,12 +57,9 @@ def parse(
     nothing."""
     found = series.load(series_spec)
     selections = () if suite_specs is None else parse_suites(suite_specs, commands, found)
-    wanted = tuple(dict.fromkeys(points.split(",")))
-    for name in wanted:
-        if name not in POINTS:
-            raise UserError(f"unknown point '{name}'", hint=f"one of {', '.join(POINTS)}, or several with commas")
-    if not found.patches:
-        wanted = ("base",)
+    if per_patch and points:
+        raise UserError("--per-patch and --points together", hint="--per-patch means base and every patch")
+    wanted = tuple(range(len(found.patches) + 1)) if per_patch else series.points.parse(points or series.points.LAST, found)
     targets = tuple(arch.chosen(archs))
     for target in targets:
         for path in kernel.fragments_for(target, [*fragments, *filter(None, [found.fragment])]):

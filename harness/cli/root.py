@@ -71,11 +71,10 @@ def job_options(function: F) -> F:
         ),
         click.option(
             "--points",
-            default="last",
-            show_default=True,
             metavar="P[,P]",
-            help="base (before the series), last (all of it), or both.",
+            help="base (before the series), last (all of it), the number of a patch (up to it), or several. Default: last.",
         ),
+        click.option("--per-patch", is_flag=True, help="At base and after every patch."),
         click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Cores to fill. Default: all."),
         click.option(
             "--toolchain",

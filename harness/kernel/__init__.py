@@ -5,6 +5,7 @@ from harness.kernel.jobserver import Jobserver
 from harness.kernel.kconfig import ConfigNotProved, fragments_for, read_fragment
 from harness.kernel.symbols import Symbols
 from harness.kernel.toolchain import AUTO, Toolchain, choose, detect, programs
+from harness.kernel.warnings import new as new_warnings
 
 __all__ = [
     "AUTO",
@@ -17,6 +18,7 @@ __all__ = [
     "choose",
     "detect",
     "fragments_for",
+    "new_warnings",
     "programs",
     "read_fragment",
 ]

@@ -16,10 +16,11 @@ from harness.errors import CommandFailed, HarnessError, InfrastructureError
 from harness.kernel import kconfig
 from harness.kernel.jobserver import Jobserver
 from harness.kernel.toolchain import Toolchain
+from harness.kernel.warnings import Standing
 from harness.model import Kernel, Point
 from harness.tree import Store
 
-_RECIPE = "3"
+_RECIPE = "4"
 """Part of every digest: raise it when a change here makes kernels that are cached unlike those it would build."""
 
 _REPRODUCIBLE = {
@@ -32,7 +33,6 @@ _REPRODUCIBLE = {
 
 _OBJECT = re.compile(r"^  (?:CC|AS)(?: \[M\])?  +(?!.*/tools/)(?P<file>\S+)")
 """kbuild's short form of a command. Host tools (objtool, resolve_btfids) are compiled too, but are no kernel objects."""
-_WARNING = re.compile(r"^(?P<where>\S+?:\d+(?::\d+)?): warning: (?P<what>.*)|^WARNING: (?P<modpost>modpost: .*)")
 _ERROR = re.compile(
     r"^(?P<where>\S+?:\d+(?::\d+)?): (?:fatal )?error: |^(?:\S*ld|\S*ld\.bfd|ld\.lld): .*undefined"
     r"|^ERROR: modpost: |\*\*\* .*Error \d+"
@@ -69,19 +69,23 @@ def build(
     digest = digest_of(
         *(_RECIPE, point.content, repr(arch.kernel), toolchain.version, repr(toolchain.variables)),
         *(part for path in fragments for part in (path.name, path.read_bytes())),
-        *(path.name for path in required),
         *(part for path in sorted(paths.MODULES.iterdir()) for part in (path.name, path.read_bytes())),
     )
     home = cache.root / "kernels" / digest
     known = cache.read_record("kernels", digest, Kernel)
     if known is not None and known.image.exists() and known.directory == home:
         shutil.copy2(known.config, directory / ".config")
+        # Its content is the same, but this point may ask more of it.
+        kconfig.prove(known.config, arch, fragments, required, unproved, lambda: Store(cache).sources(point.commit), toolchain)
         log.write_text(f"# nothing to build: kernel {digest} is in the cache\n")
         return known, True
 
     start = time.monotonic()
     source = Store(cache).sources(point.commit)
     output = source.parent / f"{arch.name}-{toolchain.kind}"
+    standing = Standing(output)
+    if not standing.known:
+        shutil.rmtree(output, ignore_errors=True)
     try:
         config = kconfig.configure(source, output, arch, fragments, toolchain, required, unproved)
     except CommandFailed as error:
@@ -91,8 +95,9 @@ def build(
         if (output / ".config").exists():
             shutil.copy2(output / ".config", directory / ".config")
     try:
-        compiled = _Compilation(log, progress, jobserver, output)
-        make: list[str | Path] = ["nice", "-n", "19", "make", "-C", source, f"O={output}", *toolchain.variables, "LOCALVERSION="]
+        compiled = _Compilation(log, progress, jobserver, output, standing)
+        make: list[str | Path] = ["nice", "-n", "19", "make", "--output-sync", "-C", source, f"O={output}"]
+        make += [*toolchain.variables, "LOCALVERSION="]
         with cache.scratch() as scratch:
             # What was not compiled before is not preprocessed twice: the compiler's own list of headers tells what it depends on.
             # That saves a cold build a third of its time.
@@ -105,7 +110,7 @@ def build(
             install = [f"INSTALL_MOD_PATH={modules}", "INSTALL_MOD_STRIP=1", "modules_install"]
             depmod = {"DEPMOD": process.which("depmod") or "depmod"}
             compiled.run([*make, *install], depmod, modules)
-            objects, warnings = compiled.objects, tuple(dict.fromkeys(compiled.warnings))
+            objects, warnings = compiled.objects, standing.list(source)
             modules_error = _add_our_modules(compiled, make, install, depmod, modules, cache)
             for link in draft.glob("modules/lib/modules/*/build"):
                 link.unlink()
@@ -168,11 +173,11 @@ def _blame_disk(error: CommandFailed, output: Path) -> None:
 
 
 class _Compilation:
-    """Runs make, keeps its output in a file, counts objects and collects warnings."""
+    """Runs make, keeps its output in a file, counts objects and notes warnings."""
 
-    def __init__(self, log: Path, progress: Progress, jobserver: Jobserver, output: Path) -> None:
+    def __init__(self, log: Path, progress: Progress, jobserver: Jobserver, output: Path, standing: Standing) -> None:
         self.objects = 0
-        self.warnings: list[str] = []
+        self._standing = standing
         self._jobserver = jobserver
         self._output = output
         self._log = log
@@ -184,7 +189,7 @@ class _Compilation:
         error on."""
         env = {**_REPRODUCIBLE, **env}
         failing: list[str] = []
-        with self._log.open("a") as file, self._jobserver.slot() as slot:
+        with self._log.open("a") as file, self._standing, self._jobserver.slot() as slot:
             by_hand = [*argv, f"-j{self._jobserver.jobs}"]
             file.write(f"$ {process.command_line(by_hand, env=env)}\n")
             with process.start(
@@ -207,8 +212,7 @@ class _Compilation:
         if match := _OBJECT.match(line):
             self.objects += 1
             self._progress(f"{self.objects} objects, {match['file']}")
-        elif _WARNING.match(line):
-            self.warnings.append(line.strip())
+        self._standing.read(line)
         if failing or _ERROR.search(line) or _FULL in line:
             failing.append(line)
 

@@ -6,7 +6,7 @@ need it along, which then skip quietly. So every request is compared with `.conf
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from harness import paths, process
@@ -87,13 +87,26 @@ def configure(
     merge = source / "scripts" / "kconfig" / "merge_config.sh"
     process.run([merge, "-m", "-O", output, output / ".config", *fragments], cwd=output, confined=(output,))
     process.run([*make, "olddefconfig"], confined=(output,))
+    config = output / ".config"
+    prove(config, arch, fragments, required, unproved, lambda: source, toolchain)
+    return KernelConfig(path=config, digest=file_digest(config))
 
+
+def prove(
+    config: Path,
+    arch: Arch,
+    fragments: Sequence[Path],
+    required: Sequence[Path],
+    unproved: Sequence[Path],
+    source: Callable[[], Path],
+    toolchain: Toolchain,
+) -> None:
+    """Raises ConfigNotProved if a request of the fragments is not in `config`; `source` is asked only then, for the reason."""
     # A later fragment overrides an earlier one, as merge_config.sh has it.
     must = {request.symbol for path in required for request in read_fragment(path, arch.name)}
     other = {request.symbol: request.value for path in unproved for request in read_fragment(path, arch.name)}
     proved = [path for path in fragments if path not in unproved]
     last = {request.symbol: request for path in proved for request in read_fragment(path, arch.name)}
-    config = output / ".config"
     found = read_config(config)
     lost = [
         request
@@ -103,8 +116,7 @@ def configure(
         and not (request.optional and request.symbol not in must)
     ]
     if lost:
-        raise ConfigNotProved(_complaint(lost, source, config, toolchain))
-    return KernelConfig(path=config, digest=file_digest(config))
+        raise ConfigNotProved(_complaint(lost, source(), config, toolchain))
 
 
 def _complaint(lost: list[SymbolRequest], source: Path, config: Path, toolchain: Toolchain) -> str:

@@ -17,6 +17,7 @@ STAGES = ("apply", "config", "build", "initramfs", "accelerator", "guest")
 """What is reported like a suite, but cannot be asked for."""
 
 _NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out")
+_FLAGS = ("--per-patch",)
 
 _WIDE = 200
 """Columns of a table that is no use when it is folded."""
@@ -29,6 +30,8 @@ def reproduce(report: RunReport, job: JobReport, result: CaseResult) -> str:
     words = iter(report.started.arguments[1:] if report.started else ())
     for word in words:
         name, has_value, _ = word.partition("=")
+        if name in _FLAGS:
+            continue
         if name not in _NARROWED:
             command.append(word)
         elif not has_value:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from harness.guest import Guest
-from harness.model import CaseResult, Claim, Kernel, Measure
+from harness.model import CaseResult, Claim, Kernel, Measure, Position
 from harness.tree import Store
 
 
@@ -23,8 +23,8 @@ class Target(Struct, frozen=True):
     store: Store
     commands: tuple[str, ...] = ()
     """Shell commands of the user's."""
-    patched: bool = True
-    """Whether the series is in it."""
+    position: Position = Position.WHOLE
+    """In the series."""
     claims: tuple[Claim, ...] = ()
     """Of the series."""
     measures: tuple[Measure, ...] = ()

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from harness.guest import Guest
-from harness.model import CaseResult, Measure, Outcome
+from harness.model import CaseResult, Measure, Outcome, Position
 from harness.suites.base import Case, Suite, Target
 from harness.suites.value import ask, lacking
 
@@ -21,7 +21,7 @@ class BenchSuite(Suite):
     def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]:
         measure = next(measure for measure in target.measures if measure.case == case.label)
         if missing := lacking(target, measure.needs):
-            outcome = Outcome.FAIL if target.patched else Outcome.SKIP
+            outcome = Outcome.FAIL if target.position is Position.WHOLE else Outcome.SKIP
             return [CaseResult(self.name, measure.case, outcome, diagnostic=f"{missing} not set")]
         answer = ask(guest, target, measure.script, f"{self.name}:{case.label}", case.seconds)
         value = _number(answer.text)
@@ -40,7 +40,7 @@ def _number(text: str) -> float | None:
 
 
 def _judge(measure: Measure, target: Target, value: float, seconds: float) -> CaseResult:
-    limit = measure.at_most.get(target.arch) if target.patched else None
+    limit = measure.at_most.get(target.arch) if target.position is Position.WHOLE else None
     told = f"{value:g} {measure.unit}" + (f", at most {limit:g}" if limit is not None else "")
     other = [symbol for symbol, setting in measure.limits_for.items() if target.config.get(symbol, "n") != setting]
     if other and limit is not None:

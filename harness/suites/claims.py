@@ -1,10 +1,11 @@
 """Suite `claims`: what a series says that a guest shows, as its claims.toml has it. Each claim has one value; on the base kernel
-it must be the base's, with the series the series'. A value that is not there is red, and so is one that nobody expected."""
+it must be the base's, with the series the series', in between one of the two. A value that is not there is red, and so is one
+that nobody expected."""
 
 from __future__ import annotations
 
 from harness.guest import Guest
-from harness.model import ABSENT, CaseResult, Claim, Outcome
+from harness.model import ABSENT, CaseResult, Claim, Outcome, Position
 from harness.suites.base import Case, Suite, Target
 from harness.suites.value import ask, lacking
 
@@ -19,17 +20,26 @@ class ClaimsSuite(Suite):
         claim = next(claim for claim in target.claims if claim.case == case.label)
         if missing := lacking(target, claim.needs):
             return [_judge(claim, target, ABSENT, f"{missing} not set")]
-        if claim.not_on_base and not target.patched:
-            return [CaseResult(self.name, claim.case, Outcome.SKIP, diagnostic=f"not tried on the base: {claim.not_on_base}")]
+        if claim.not_on_base and target.position is not Position.WHOLE:
+            why = f"not tried without the whole series: {claim.not_on_base}"
+            return [CaseResult(self.name, claim.case, Outcome.SKIP, diagnostic=why)]
         answer = ask(guest, target, claim.script, f"{self.name}:{case.label}", case.seconds)
         return [_judge(claim, target, answer.text, answer.why, answer.log, answer.seconds)]
+
+
+_WHERE = {
+    Position.BASE: "without the series",
+    Position.WITHIN: "with a part of the series",
+    Position.WHOLE: "with the series",
+}
 
 
 def _judge(claim: Claim, target: Target, seen: str, why: str, log: str = "", seconds: float = 0.0) -> CaseResult:
     """`seen` is empty if there was no value; `why` says so, or why it is what it is."""
     base, patched = claim.on_base(target.arch), claim.on_patched(target.arch)
-    outcome = Outcome.PASS if seen and seen == (patched if target.patched else base) else Outcome.FAIL
+    right = {Position.BASE: (base,), Position.WITHIN: (base, patched), Position.WHOLE: (patched,)}[target.position]
+    outcome = Outcome.PASS if seen and seen in right else Outcome.FAIL
     found = " ".join(filter(None, [f"'{seen}'" if seen else "nothing", f"({why})" if why else ""]))
     expected = f"base: {repr(base) if base else 'not tried'}, patched: '{patched}'"
-    told = f"seen {found} {'with' if target.patched else 'without'} the series; {expected}"
+    told = f"seen {found} {_WHERE[target.position]}; {expected}"
     return CaseResult(ClaimsSuite.name, claim.case, outcome, seconds, told, f"{claim.says}\n{told}\n{log}".strip())

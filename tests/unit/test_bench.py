@@ -9,7 +9,7 @@ import pytest
 from harness import paths, series
 from harness.errors import UserError
 from harness.guest import CommandResult
-from harness.model import CaseResult, Kernel, Measure, Outcome
+from harness.model import CaseResult, Kernel, Measure, Outcome, Position
 from harness.series.claims import read_measures
 from harness.suites.base import Target
 from harness.suites.bench import BenchSuite
@@ -55,12 +55,12 @@ class Says:
 
 
 def judged(
-    output: str, status: int = 0, *, patched: bool = True, name: str = "x86_64", probe: str = "y", **changes: Any
+    output: str, status: int = 0, *, position: Position = Position.WHOLE, name: str = "x86_64", probe: str = "y", **changes: Any
 ) -> CaseResult:
     measure = Measure("exit", "It exits.", "value 1", at_most={"x86_64": 460}, needs=("PROBE",), **changes)
     kernel = cast(Kernel, type("Built", (), {"modules_error": ""}))
     config = {"PROBE": probe} if probe else {}
-    target = Target(name, kernel, config, "", cast(Any, None), patched=patched, measures=(measure,))
+    target = Target(name, kernel, config, "", cast(Any, None), position=position, measures=(measure,))
     suite = BenchSuite()
     (case,) = suite.plan(target)
     (result,) = suite.run(case, cast(Any, Says(output, status)), target)
@@ -73,7 +73,7 @@ def test_limit_holds_for_the_series_where_it_is_set() -> None:
     over = judged("value: 460.01\n")
     assert (over.outcome, over.value, over.unit) == (Outcome.FAIL, 460.01, "instructions")
     assert over.diagnostic == "460.01 instructions, at most 460"
-    assert judged("value: 9999\n", patched=False).outcome is Outcome.PASS
+    assert judged("value: 9999\n", position=Position.BASE).outcome is Outcome.PASS
     assert judged("value: 9999\n", name="arm64").outcome is Outcome.PASS
 
 
@@ -97,7 +97,7 @@ def test_limits_are_for_the_configuration_that_they_name(tmp_path: Path) -> None
 
 def test_what_a_kernel_lacks() -> None:
     assert judged("value: 1\n", probe="").outcome is Outcome.FAIL
-    assert judged("value: 1\n", probe="", patched=False).outcome is Outcome.SKIP
+    assert judged("value: 1\n", probe="", position=Position.BASE).outcome is Outcome.SKIP
 
 
 def test_bundled_measures() -> None:

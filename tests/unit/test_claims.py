@@ -12,7 +12,7 @@ import pytest
 from harness import arch, paths, series
 from harness.errors import UserError
 from harness.guest import CommandResult
-from harness.model import ABSENT, CaseResult, Claim, Kernel, Outcome
+from harness.model import ABSENT, CaseResult, Claim, Kernel, Outcome, Position
 from harness.series.claims import read_claims
 from harness.suites import Target
 from harness.suites.base import Case
@@ -80,13 +80,13 @@ class Says:
 
 
 def judged(
-    output: str, status: int = 0, *, patched: bool = True, paint: str = "y", name: str = "x86_64", **changes: Any
+    output: str, status: int = 0, *, position: Position = Position.WHOLE, paint: str = "y", name: str = "x86_64", **changes: Any
 ) -> CaseResult:
     values = {"base": "blue", "needs": ("PAINT",), "base_on": {"arm64": ABSENT}} | changes
     claim = Claim("01 colour", "It turns red.", "value red", patched="red", **values)
     kernel = cast(Kernel, type("Built", (), {"modules_error": "main.c:7: error" if "modprobe" in output else ""}))
     store = cast(Any, None)
-    target = Target(name, kernel, {"PAINT": paint} if paint else {}, "", store, patched=patched, claims=(claim,))
+    target = Target(name, kernel, {"PAINT": paint} if paint else {}, "", store, position=position, claims=(claim,))
     suite = ClaimsSuite()
     (case,) = suite.plan(target)
     assert case == Case(("01 colour",), 60.0)
@@ -97,9 +97,11 @@ def judged(
 
 def test_each_kernel_has_its_own_value() -> None:
     assert judged("value: red\n").outcome is Outcome.PASS
-    assert judged("said so\r\nvalue:  blue \r\n", patched=False).outcome is Outcome.PASS
-    for wrong in (judged("value: blue\n"), judged("value: red\n", patched=False), judged("value: redder\n")):
+    assert judged("said so\r\nvalue:  blue \r\n", position=Position.BASE).outcome is Outcome.PASS
+    for wrong in (judged("value: blue\n"), judged("value: red\n", position=Position.BASE), judged("value: redder\n")):
         assert wrong.outcome is Outcome.FAIL
+    for value, outcome in {"red": Outcome.PASS, "blue": Outcome.PASS, "redder": Outcome.FAIL}.items():
+        assert judged(f"value: {value}\n", position=Position.WITHIN).outcome is outcome
     elsewhere = judged("value: pink\n", patched_on={"x86_64": "pink"})
     assert elsewhere.outcome is Outcome.PASS
     assert judged("value: pink\n", patched_on={"arm64": "pink"}).outcome is Outcome.FAIL
@@ -122,15 +124,15 @@ def test_what_a_kernel_lacks() -> None:
     missing = judged("value: red\n", paint="")
     assert missing.outcome is Outcome.FAIL
     assert "seen 'absent' (CONFIG_PAINT not set)" in missing.diagnostic
-    assert judged("value: red\n", paint="", patched=False).outcome is Outcome.FAIL
-    assert judged("value: red\n", paint="", patched=False, name="arm64").outcome is Outcome.PASS
+    assert judged("value: red\n", paint="", position=Position.BASE).outcome is Outcome.FAIL
+    assert judged("value: red\n", paint="", position=Position.BASE, name="arm64").outcome is Outcome.PASS
     # What was said to be absent and is there is a surprise as well.
-    assert judged("value: blue\n", patched=False, name="arm64").outcome is Outcome.FAIL
+    assert judged("value: blue\n", position=Position.BASE, name="arm64").outcome is Outcome.FAIL
 
 
 def test_not_on_base() -> None:
-    skipped = judged("value: red\n", patched=False, base="", not_on_base="it explodes")
-    assert (skipped.outcome, skipped.diagnostic) == (Outcome.SKIP, "not tried on the base: it explodes")
+    skipped = judged("value: red\n", position=Position.BASE, base="", not_on_base="it explodes")
+    assert (skipped.outcome, skipped.diagnostic) == (Outcome.SKIP, "not tried without the whole series: it explodes")
     assert judged("value: red\n", base="", not_on_base="it explodes").outcome is Outcome.PASS
     assert judged("value: blue\n", base="", not_on_base="it explodes").outcome is Outcome.FAIL
 

@@ -37,17 +37,25 @@ def test_claims_of_a_series() -> None:
             parse_suites([name])
 
 
-def points(spec: str, of: str = "fprobe-on-fgraph") -> tuple[str, ...]:
+def points(spec: str | None, of: str = "fprobe-on-fgraph", per_patch: bool = False) -> tuple[str, ...]:
     rest: dict[str, Any] = {"tree_spec": None, "fragments": [], "jobs": None, "accel": "auto", "toolchain": "auto"}
-    return parse(series_spec=of, archs=["x86_64"], points=spec, arguments=(), **rest).points
+    found = parse(series_spec=of, archs=["x86_64"], points=spec, per_patch=per_patch, arguments=(), **rest)
+    return tuple(series.points.name_of(number, found.series) for number in found.points)
 
 
 def test_points() -> None:
     assert points("last") == ("last",)
     assert points("base,last") == ("base", "last")
     assert points("base,base") == ("base",)
+    assert points(None) == ("last",)
+    last = len(series.load("fprobe-on-fgraph").patches)
+    assert points(f"last,3,0001,0,base,{last}") == ("base", "0001", "0003", "last")  # in the order of the series
+    each = points(None, per_patch=True)
+    assert (len(each), each[:2], each[-2:]) == (last + 1, ("base", "0001"), (f"{last - 1:04d}", "last"))
+    with pytest.raises(UserError, match="together"):
+        points("last", per_patch=True)
     assert points("base,last", of="none") == ("base",)  # there is nothing else
-    for odd in ("", "base,", "middle", "last;base"):
+    for odd in ("base,", "middle", "last;base", "-1", f"{last + 1}", "\N{SUPERSCRIPT TWO}"):
         with pytest.raises(UserError, match="unknown point"):
             points(odd)
 

@@ -1,0 +1,51 @@
+"""The points of a series at which kernels are built, counted in patches: 0 is the base, before the first one, and as many as there
+are is last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.errors import UserError
+from harness.model import AppliedSeries, Point, Position, Series
+from harness.tree import Store
+
+BASE, LAST = "base", "last"
+
+
+def name_of(number: int, series: Series) -> str:
+    """`base`, `last`, or NNNN."""
+    if not number:
+        return BASE
+    return LAST if number == len(series.patches) else f"{number:04d}"
+
+
+def number_of(name: str, series: Series) -> int:
+    """Raises UserError for a name that the series has no point of."""
+    last = len(series.patches)
+    number = {BASE: 0, LAST: last}.get(name, int(name) if name.isascii() and name.isdecimal() else -1)
+    if not 0 <= number <= last:
+        raise UserError(
+            f"unknown point '{name}'",
+            hint=f"base, last, the number of a patch (1 to {last}), or several with commas" if last else "there is just base",
+        )
+    return number
+
+
+def parse(text: str, series: Series) -> tuple[int, ...]:
+    """What `text` names, with commas between, in the order of the series. Without patches, base and last are the same."""
+    return tuple(sorted({number_of(name, series) for name in text.split(",")}))
+
+
+def make(number: int, series: Series, applied: AppliedSeries, store: Store) -> Point:
+    results = applied.results[:number]
+    commits = [result.commit for result in results if result.commit]
+    commit = commits[-1] if commits else applied.base
+    position = Position.BASE if not number else Position.WHOLE if number == len(series.patches) else Position.WITHIN
+    patch = results[-1].patch if results else ""
+    return Point(name_of(number, series), commit, store.content(commit), patch, position, number)
+
+
+def news(numbers: Iterable[int]) -> dict[int, slice]:
+    """For each of the points, which of the series' patches are new since the one before it."""
+    ordered = sorted(numbers)
+    return {number: slice(before, number) for before, number in zip([0, *ordered], ordered, strict=False)}
