@@ -83,7 +83,7 @@ def build(
     start = time.monotonic()
     source = Store(cache).sources(point.commit)
     output = source.parent / f"{arch.name}-{toolchain.kind}"
-    standing = Standing(output)
+    standing = Standing(source, output)
     if not standing.known:
         shutil.rmtree(output, ignore_errors=True)
     try:
@@ -96,8 +96,7 @@ def build(
             shutil.copy2(output / ".config", directory / ".config")
     try:
         compiled = _Compilation(log, progress, jobserver, output, standing)
-        make: list[str | Path] = ["nice", "-n", "19", "make", "--output-sync", "-C", source, f"O={output}"]
-        make += [*toolchain.variables, "LOCALVERSION="]
+        make: list[str | Path] = ["nice", "-n", "19", "make", "-C", source, f"O={output}", *toolchain.variables, "LOCALVERSION="]
         with cache.scratch() as scratch:
             # What was not compiled before is not preprocessed twice: the compiler's own list of headers tells what it depends on.
             # That saves a cold build a third of its time.
@@ -110,7 +109,7 @@ def build(
             install = [f"INSTALL_MOD_PATH={modules}", "INSTALL_MOD_STRIP=1", "modules_install"]
             depmod = {"DEPMOD": process.which("depmod") or "depmod"}
             compiled.run([*make, *install], depmod, modules)
-            objects, warnings = compiled.objects, standing.list(source)
+            objects, warnings = compiled.objects, standing.list()
             modules_error = _add_our_modules(compiled, make, install, depmod, modules, cache)
             for link in draft.glob("modules/lib/modules/*/build"):
                 link.unlink()

@@ -10,27 +10,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO
 
+from harness.cache import file_digest
 from harness.model import from_json, to_json
 
-_TARGET = re.compile(r"^  [A-Z][A-Z0-9_]*(?: \[M\])? +(?P<target>\S+)")
-"""kbuild's short form of a command. With --output-sync its warnings follow it directly."""
-_WARNING = re.compile(r"^\S+?:\d+(?::\d+)?: warning: |^WARNING: modpost: ")
+_COMMAND = re.compile(r"^  (?:(?P<modpost>MODPOST)|(?:CC|AS)(?: \[M\])?) +(?P<target>\S+)")
+"""kbuild's short form of a command that is begun."""
+_WARNING = re.compile(r"^(?P<file>\S+?):\d+(?::\d+)?: warning: |^WARNING: (?P<modpost>modpost): ")
 _LINE = re.compile(r"^(\S+?):\d+(?::\d+)?: ")
-_SOURCES = (".c", ".S")
+_MODPOST = "modpost"
 
 
 class Standing:
-    """Of one build directory, by target, in a file there: a line for each warning, and one for each target that had some and is
-    made again. A context manager, for what `read` takes in."""
+    """Of one build directory, by the file of the source that they are in. They stand until that is compiled again, or another
+    one. A context manager, for what `read` takes in; what it knows is kept in a file there."""
 
-    def __init__(self, output: Path) -> None:
+    def __init__(self, source: Path, output: Path) -> None:
+        self._source = source
         self._path = output / ".warnings"
-        self._target = ""
-        self._of: dict[str, list[str]] = {}
+        self._of: dict[str, dict[str, str]] = {}
+        """By file: the warnings, each with the file's digest."""
         self._file: IO[bytes] | None = None
         if self.known:
             for line in self._path.read_bytes().splitlines():
-                self._note(*from_json(line, tuple[str, str]))
+                self._note(*from_json(line, tuple[str, str, str]))
 
     def __enter__(self) -> Standing:
         self._file = self._path.open("ab", buffering=0)
@@ -47,33 +49,36 @@ class Standing:
 
     def read(self, line: str) -> None:
         """A line of make's output."""
-        if match := _TARGET.match(line):
-            self._target = match["target"]
-            if self._target in self._of:
-                self._write(self._target, "")
-        elif _WARNING.match(line):
-            self._write(self._target, line.strip())
+        if match := _WARNING.match(line):
+            warning = line.strip().removeprefix(f"{self._source}/")
+            self._write(match["modpost"] or match["file"].removeprefix(f"{self._source}/"), warning)
+        elif match := _COMMAND.match(line):
+            object = match["target"].removesuffix(".o")
+            for file in [_MODPOST] if match["modpost"] else [f"{object}.c", f"{object}.S"]:
+                if file in self._of:
+                    self._write(file, "")
 
-    def _write(self, target: str, warning: str) -> None:
+    def list(self) -> tuple[str, ...]:
+        return tuple(
+            warning for file, said in sorted(self._of.items()) for warning, digest in said.items() if digest == self._digest(file)
+        )
+
+    def _digest(self, file: str) -> str:
+        path = self._source / file
+        return file_digest(path) if path.is_file() else file if file == _MODPOST else ""
+
+    def _write(self, file: str, warning: str) -> None:
         # At once: what was compiled will not be compiled again, whatever ends us.
-        assert self._file is not None
-        self._file.write(to_json((target, warning)) + b"\n")
-        self._note(target, warning)
+        if digest := self._digest(file):
+            assert self._file is not None
+            self._file.write(to_json((file, digest, warning)) + b"\n")
+            self._note(file, digest, warning)
 
-    def _note(self, target: str, warning: str) -> None:
+    def _note(self, file: str, digest: str, warning: str) -> None:
         if warning:
-            self._of.setdefault(target, []).append(warning)
+            self._of.setdefault(file, {})[warning] = digest
         else:
-            self._of.pop(target, None)
-
-    def list(self, source: Path) -> tuple[str, ...]:
-        """Each once. What stands of objects that have no source any more does not count."""
-        there = {
-            target: said
-            for target, said in self._of.items()
-            if not target.endswith(".o") or any((source / target).with_suffix(suffix).exists() for suffix in _SOURCES)
-        }
-        return tuple(dict.fromkeys(warning for target in sorted(there) for warning in there[target]))
+            self._of.pop(file, None)
 
 
 def new(warnings: Iterable[str], earlier: Iterable[str]) -> list[str]:

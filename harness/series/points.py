@@ -1,5 +1,5 @@
-"""The points of a series at which kernels are built, counted in patches: 0 is the base, before the first one, and as many as there
-are is last."""
+"""The points of a series at which kernels are built, counted in patches: 0 is the base, before the first one, and as many as
+there are is last."""
 
 from __future__ import annotations
 
