@@ -18,6 +18,8 @@ class Build(Struct, frozen=True, forbid_unknown_fields=True):
     """What make is told, and where it leaves the image."""
 
     arch: str
+    folders: tuple[str, ...]
+    """Of arch/ in the source: no other one has anything to do with it."""
     target: str
     image: str
     tools: tuple[str, ...] = ()

@@ -44,9 +44,11 @@ _OF_ITS_OWN = ("apply", "config", "build", "initramfs", "accelerator")
 
 _PATCH_OUTCOMES = {
     PatchState.APPLIED: (Outcome.PASS, ""),
+    PatchState.FUZZY: (Outcome.PASS, "fuzzy: it took a 3-way merge"),
     PatchState.UPSTREAM: (Outcome.SKIP, "its change is in the tree already"),
     PatchState.CONFLICT: (Outcome.FAIL, ""),
-    PatchState.NOT_TRIED: (Outcome.LOST, "not tried: an earlier patch does not apply"),
+    PatchState.FORBIDDEN: (Outcome.FAIL, ""),
+    PatchState.NOT_TRIED: (Outcome.LOST, "not tried"),
 }
 
 

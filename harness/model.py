@@ -6,6 +6,7 @@ Paths are absolute, durations are seconds, digests are hexadecimal sha256."""
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, TypeVar
@@ -54,15 +55,19 @@ class Outcome(StrEnum):
 
 class PatchState(StrEnum):
     APPLIED = "applied"
+    FUZZY = "fuzzy"
+    """Applied by a 3-way merge: what is around the change is not what it was when the patch was made."""
     UPSTREAM = "upstream"
     """Its change is in the tree already."""
     CONFLICT = "conflict"
+    FORBIDDEN = "forbidden"
+    """It touches what is not in the tree."""
     NOT_TRIED = "not tried"
     """An earlier patch of the series did not apply."""
 
     @property
     def good(self) -> bool:
-        return self in (PatchState.APPLIED, PatchState.UPSTREAM)
+        return self in (PatchState.APPLIED, PatchState.FUZZY, PatchState.UPSTREAM)
 
 
 class Patch(Struct, frozen=True):
@@ -196,8 +201,19 @@ class Series(Struct, frozen=True):
     claims: tuple[Claim, ...] = ()
     measures: tuple[Measure, ...] = ()
     written_after: Origin | None = None
+    base: str = ""
+    """What it was written for, if it says so: a commit, or words."""
+    repository: str = ""
+    """The git repository that it comes from, which may have the blobs that a 3-way merge wants."""
+    notes: tuple[str, ...] = ()
+    """How it was come by: what was left out, who signed it."""
     argued: tuple[Argued, ...] = ()
     """A series that argues with checkpatch has nothing to hide from it: what is not argued is an error."""
+
+    @property
+    def base_commit(self) -> str:
+        """`base`, if it is a commit."""
+        return self.base if re.fullmatch(r"[0-9a-f]{12,64}", self.base) else ""
 
 
 class Tree(Struct, frozen=True):
@@ -221,7 +237,7 @@ class PatchResult(Struct, frozen=True):
     commit: str = ""
     """Tip after this patch."""
     detail: str = ""
-    """For a conflict: the files and hunks."""
+    """What is wrong: for a conflict, the files and hunks."""
 
 
 class AppliedSeries(Struct, frozen=True):
@@ -256,8 +272,6 @@ class Point(Struct, frozen=True):
     name: str
     """`base` before the first patch, `last` after all of them, else how many there are: NNNN."""
     commit: str
-    content: str
-    """Digest of what a kernel is built from: equal content gives equal kernels, whatever the history."""
     patch: str = ""
     """The newest patch in it."""
     position: Position = Position.BASE

@@ -110,7 +110,7 @@ def _run_jobs(
     with contextlib.closing(kernel.Jobserver(cores)) as jobserver:
         news = series.points.news(request.points)
         context = Context(request, cache, source, applied, before, events, progress, jobserver, news)
-        made = [series.points.make(number, request.series, applied, tree.Store(cache)) for number in request.points]
+        made = [series.points.make(number, request.series, applied) for number in request.points]
         try:
             scheduler.run(_tasks(context, made, unlock))
         finally:

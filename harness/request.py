@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from harness import arch, kernel, series, suites, tree
 from harness.arch import Arch
+from harness.cache import Cache
 from harness.errors import UserError
 from harness.model import Series
 from harness.sandbox import Sandbox
@@ -40,6 +41,8 @@ class Request(Struct, frozen=True):
 def parse(
     *,
     series_spec: str,
+    cache: Cache | None = None,
+    mbox: Path | None = None,
     suite_specs: Sequence[str] | None = None,
     tree_spec: str | None,
     archs: Sequence[str],
@@ -55,7 +58,9 @@ def parse(
 ) -> Request:
     """Check what the command line says. Without `suite_specs` nothing is booted. Raises UserError for anything that names
     nothing."""
-    found = series.load(series_spec)
+    found = series.load(series_spec, cache, mbox)
+    if wrong := series.trespasses(found):
+        raise UserError(f"{found.name}: {wrong[0]}", hint="paths as a/... and b/..., inside of the tree")
     selections = () if suite_specs is None else parse_suites(suite_specs, commands, found)
     if per_patch and points:
         raise UserError("--per-patch and --points together", hint="--per-patch means base and every patch")
@@ -71,7 +76,7 @@ def parse(
             raise UserError(f"{found.name}: must-run '{entry.case}' names no suite:case of a known architecture", hint=hint)
     for target in targets:
         kernel.choose(target, toolchain)
-    spec = tree_spec or tree.default_spec(found.tested_on)
+    spec = tree.spec_for(tree_spec, found)
     tree.check_spec(spec)
     return Request(
         series=found,

@@ -159,8 +159,8 @@ def boot() -> str:
         small, commit = latest_kernel(out, cache)
         fragment = out / "plain.config"
         fragment.write_text(PLAIN)
-        target, store = arch.load(ARCH), tree.Store(cache)
-        point = Point("base", commit, store.content(commit))
+        target = arch.load(ARCH)
+        point = Point("base", commit)
         fragments = kernel.fragments_for(target, [fragment])
         plain, _ = kernel.build(
             point, target, fragments, kernel.detect(target), cache, out, jobserver=kernel.Jobserver(os.cpu_count() or 1)

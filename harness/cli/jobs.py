@@ -47,8 +47,7 @@ def run(context: click.Context, /, unfinished: Path | None, **options: Any) -> i
     harness run --resume runs/latest
     """
     if unfinished is None:
-        cache, out, install = (options.pop(name) for name in ("cache", "out", "install"))
-        report, code = _start(request.parse(arguments=_arguments(), **options), cache, out, install)
+        report, code = _start(_parse(options), options)
     else:
         report, code = _resume(context, unfinished.resolve())
     text.summary(report, OUT)
@@ -58,17 +57,17 @@ def run(context: click.Context, /, unfinished: Path | None, **options: Any) -> i
 
 @cli.command()
 @job_options
-def build(cache: Path, out: Path, install: bool, **job: Any) -> int:
+def build(**options: Any) -> int:
     """Build the kernels, say where they are, and stop.
 
     \b
     harness build --arch x86_64 --series none
     """
-    report, code = _start(request.parse(arguments=_arguments(), **job), cache, out, install)
+    report, code = _start(_parse(options), options)
     text.summary(report, OUT)
     for built in report.jobs.values():
         if digest := built.properties.get("kernel"):
-            OUT.print(f"{built.arch}/{built.point}: {escape(str(cache / 'kernels' / digest))}")
+            OUT.print(f"{built.arch}/{built.point}: {escape(str(options['cache'] / 'kernels' / digest))}")
     return code
 
 
@@ -76,24 +75,24 @@ def build(cache: Path, out: Path, install: bool, **job: Any) -> int:
 @job_options
 @click.option("--gdb", is_flag=True, help="Start it stopped, and say how gdb gets to it.")
 @click.option("--cmd", "command", metavar="COMMAND", help="Run one shell command instead, and end with its exit status.")
-def shell_command(gdb: bool, command: str | None, cache: Path, out: Path, install: bool, **job: Any) -> int:
+def shell_command(gdb: bool, command: str | None, **options: Any) -> int:
     """A guest to work in by hand, of one architecture: kernel, modules and selftests as in a run.
 
     \b
     harness shell --arch arm64
     harness shell --arch s390x --cmd 'uname -a'
     """
-    wanted = request.parse(arguments=_arguments(), **job)
+    wanted = _parse(options)
     shell.check(wanted)
     if command is not None:
         request.check_command(command)
         if gdb:
             raise UserError("--gdb and --cmd together", hint="gdb wants a guest that waits for it: leave --cmd away")
-    report, code = _start(wanted, cache, out, install)
+    report, code = _start(wanted, options)
     if code:
         text.summary(report, OUT)
         return code
-    found = shell.Shell(report, wanted, Cache(cache))
+    found = shell.Shell(report, wanted, Cache(options["cache"]))
     if command is not None:
         return found.run(command)
     found.interact(gdb, Progress(ERR))
@@ -120,16 +119,22 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
         hint = "the run's command line names files by where it was started"
         raise UserError(f"{started.directory}: {error.strerror}", hint=hint) from None
     options = run.make_context("run", list(started.arguments[1:])).params
-    if "cache" not in told:
-        cache = options["cache"]
-    for name in ("unfinished", "cache", "out", "install"):
-        del options[name]
-    wanted = request.parse(arguments=started.arguments, **options)
-    return _perform(wanted, install, lambda progress: pipeline.resume(wanted, Cache(cache), directory, progress))
+    del options["unfinished"]
+    if "cache" in told:
+        options["cache"] = cache
+    wanted = _parse(options, started.arguments)
+    return _perform(wanted, install, lambda progress: pipeline.resume(wanted, Cache(options["cache"]), directory, progress))
 
 
-def _start(wanted: Request, cache: Path, out: Path, install: bool) -> tuple[RunReport, int]:
-    return _perform(wanted, install, lambda progress: pipeline.run(wanted, Cache(cache), out, progress))
+def _parse(options: dict[str, Any], arguments: tuple[str, ...] = ()) -> Request:
+    """What job_options and a command's own say, less what is no part of the request."""
+    words = {name: value for name, value in options.items() if name not in ("out", "install")}
+    return request.parse(arguments=arguments or _arguments(), **{**words, "cache": Cache(options["cache"])})
+
+
+def _start(wanted: Request, options: dict[str, Any]) -> tuple[RunReport, int]:
+    cache, out = Cache(options["cache"]), options["out"]
+    return _perform(wanted, options["install"], lambda progress: pipeline.run(wanted, cache, out, progress))
 
 
 def _perform(wanted: Request, install: bool, work: Callable[[Progress], RunReport]) -> tuple[RunReport, int]:

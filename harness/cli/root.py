@@ -17,6 +17,8 @@ from harness.sandbox import Sandbox
 F = TypeVar("F", bound=Callable[..., Any])
 
 OUT = Console(highlight=False, soft_wrap=True)
+WIDE = 200
+"""Columns of a table that is no use when it is folded."""
 ERR = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -44,6 +46,15 @@ def cache_option(function: F) -> F:
     )(function)
 
 
+def mbox_option(function: F) -> F:
+    return click.option(
+        "--mbox",
+        type=click.Path(exists=True, path_type=Path),
+        metavar="FILE",
+        help="The mails of a series that only names its origin.",
+    )(function)
+
+
 def job_options(function: F) -> F:
     """The options that say what is built."""
     options = (
@@ -52,14 +63,14 @@ def job_options(function: F) -> F:
             "series_spec",
             default="fprobe-on-fgraph",
             show_default=True,
-            metavar="NAME|DIR|none",
-            help="Patches to apply.",
+            metavar="SPEC",
+            help="Patches: a bundled name, a directory, an mbox file, a Maildir, git:REPO#A..B, lore:MESSAGE-ID, none.",
         ),
         click.option(
             "--tree",
             "tree_spec",
             metavar="SPEC",
-            help="debian:PACKAGE[=VERSION], kernel.org:VERSION, tarball:PATH|URL or git:PATH#REF.",
+            help="debian:PACKAGE[=VERSION], kernel.org:VERSION, tarball:PATH|URL or git:PATH[#REF].",
         ),
         click.option("--arch", "archs", multiple=True, metavar="A", help="Architecture; repeatable. Default: all."),
         click.option(
@@ -103,4 +114,4 @@ def job_options(function: F) -> F:
     )
     for option in reversed(options):
         function = option(function)
-    return cache_option(function)
+    return cache_option(mbox_option(function))

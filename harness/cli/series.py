@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
-import msgspec
 from rich.markup import escape
 from rich.table import Table
 
 from harness import sandbox, series, tree
 from harness.cache import Cache
-from harness.cli.root import ERR, OUT, cache_option, cli
+from harness.cli.root import ERR, OUT, WIDE, cache_option, cli, mbox_option
 from harness.logs.lines import clean_text
-from harness.model import to_json
+from harness.model import Series, to_json
 from harness.sandbox import Sandbox
 
 
@@ -28,16 +28,27 @@ def series_list() -> None:
     for name in series.bundled():
         found = series.load(name)
         OUT.print(f"{name}: {len(found.patches)} patches, tested on {', '.join(found.tested_on) or 'nothing'}")
+    for name in series.referred():
+        OUT.print(f"{name}: fetched from lore.kernel.org, or given with --mbox FILE")
 
 
 @series_group.command("show")
-@click.argument("spec")
-def series_show(spec: str) -> None:
-    """The patches of a series, in order."""
-    found = series.load(spec)
-    OUT.print(escape(found.description.strip()))
+@click.argument("spec", default="fprobe-on-fgraph")
+@mbox_option
+@cache_option
+def series_show(spec: str, mbox: Path | None, cache: Path) -> None:
+    """The patches of a series, in order, and where they come from.
+
+    \b
+    harness series show lore:20231105160854.1c5f2b8@example.org
+    harness series show thread.mbox
+    """
+    found = series.load(spec, Cache(cache), mbox)
+    OUT.print(escape(clean_text(found.description.strip())))
     for patch in found.patches:
         OUT.print(escape(clean_text(f"  {patch.name}  {patch.subject}  ({len(patch.files)} files)")))
+    for line in _facts(found):
+        OUT.print(escape(clean_text(line)))
     if found.written_after:
         OUT.print(escape(f"\nWritten after: {found.written_after.title}"))
         for original in found.written_after.patches:
@@ -45,40 +56,65 @@ def series_show(spec: str) -> None:
             OUT.print(escape(f"  {original.title}: {where}. {original.reason}".rstrip(". ")))
 
 
+@series_group.command("export")
+@click.argument("spec")
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option("--format", "form", type=click.Choice(["quilt", "mbox"]), help="Default: by the target's name.")
+@mbox_option
+@cache_option
+def series_export(spec: str, mbox: Path | None, cache: Path, target: Path, form: str | None) -> None:
+    """Write a series to a new directory (quilt), or to a new file (mbox).
+
+    \b
+    harness series export lore:MESSAGE-ID patches/mine
+    harness series export git:linux#v6.12..topic topic.mbox
+    """
+    found = series.load(spec, Cache(cache), mbox)
+    as_mbox = form == "mbox" or (form is None and target.suffix == ".mbox")
+    series.export(found, target, as_mbox, Cache(cache))
+    OUT.print(escape(f"{target}: {len(found.patches)} patches, digest {found.digest}"))
+
+
 @series_group.command("check")
 @click.argument("spec", default="fprobe-on-fgraph")
+@mbox_option
+@cache_option
 @click.option("--tree", "tree_spec", metavar="SPEC", help="As for `harness run`.")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
-@cache_option
-def series_check(spec: str, tree_spec: str | None, as_json: bool, cache: Path) -> int:
-    """Does it apply to this tree, and what does checkpatch say? Patch by patch."""
-    found = series.load(spec)
+def series_check(spec: str, mbox: Path | None, tree_spec: str | None, as_json: bool, cache: Path) -> int:
+    """Does it apply to this tree, what does it touch, what does checkpatch say? Patch by patch.
+
+    \b
+    harness series check thread.mbox --tree git:linux#v6.12
+    """
     where = Cache(cache)
+    found = series.load(spec, where, mbox)
     sandbox.enter(Sandbox.AUTO, where)
-    store = tree.Store(where)
     with where.lock():
-        source = tree.resolve(tree_spec or tree.default_spec(found.tested_on), where)
-        applied = series.apply(found, source, where)
-        unfounded = series.unfounded(found.written_after, store, source.commit) if found.written_after else []
-    remarks = series.remarks(found, store, source.commit, where)
-    said = {patch.name: [one for one in remarks or () if one.patch == patch.name] for patch in found.patches}
+        source = tree.resolve(tree.spec_for(tree_spec, found), where)
+        verdict = series.check(found, source, where)
     if as_json:
-        # null where nobody looked
-        rows = [
-            {**msgspec.to_builtins(one), "checkpatch": None if remarks is None else said[one.patch]} for one in applied.results
-        ]
-        click.echo(to_json(rows).decode())
+        click.echo(to_json(verdict.patches).decode())
     else:
-        table = Table(box=None, pad_edge=False)
-        for patch in applied.results:
-            count = len(said[patch.patch])
-            table.add_row(
-                patch.state.value, patch.patch, f"checkpatch: {count}" if count else "", escape(clean_text(patch.detail))
-            )
-        OUT.print(table)
-    for title in unfounded:
-        ERR.print(escape(f"not upstream in this tree, as series.toml has it: {title}"))
-    unargued = ["the tree has none"] if remarks is None else list(series.unargued(remarks, found.argued))
-    for remark in unargued:
-        ERR.print(escape(clean_text(f"checkpatch: {remark}")))
-    return 0 if applied.complete and not unfounded and not (found.argued and unargued) else 1
+        OUT.print(_table(verdict.patches), width=max(OUT.width, WIDE))
+        for line in [f"tree: {source.version}, {source.source}, {source.commit[:12]}", *_facts(found)]:
+            OUT.print(escape(clean_text(line)))
+    for line in (*verdict.remarks, *verdict.complaints):
+        ERR.print(escape(clean_text(line)))
+    return 0 if verdict.good else 1
+
+
+def _table(patches: tuple[Any, ...]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("", "patch", "files", "for", "checkpatch", ""):
+        table.add_column(name)
+    for one in patches:
+        colour = "red" if not one.state.good else "yellow" if one.state != "applied" else "green"
+        remarks = "not there" if one.checkpatch is None else str(len(one.checkpatch) or "")
+        words = (one.patch, str(len(one.files)), " ".join(one.archs), remarks, one.detail)
+        table.add_row(f"[{colour}]{one.state}[/{colour}]", *(escape(clean_text(word)) for word in words))
+    return table
+
+
+def _facts(found: Series) -> list[str]:
+    return [*([f"base: {found.base}"] if found.base else []), *found.notes]

@@ -66,8 +66,10 @@ def build(
     those of `kconfig.configure`; `progress` hears of objects as they are compiled. Raises ConfigNotProved, BuildFailed, and
     InfrastructureError for a full disk."""
     log = directory / "build.log"
+    store = Store(cache)
     digest = digest_of(
-        *(_RECIPE, point.content, repr(arch.kernel), toolchain.version, repr(toolchain.variables)),
+        *(_RECIPE, store.content(point.commit, arch.kernel.folders), repr(arch.kernel)),
+        *(toolchain.version, repr(toolchain.variables)),
         *(part for path in fragments for part in (path.name, path.read_bytes())),
         *(part for path in sorted(paths.MODULES.iterdir()) for part in (path.name, path.read_bytes())),
     )
@@ -76,18 +78,19 @@ def build(
     if known is not None and known.image.exists() and known.directory == home:
         shutil.copy2(known.config, directory / ".config")
         # Its content is the same, but this point may ask more of it.
-        kconfig.prove(known.config, arch, fragments, required, unproved, lambda: Store(cache).sources(point.commit), toolchain)
+        kconfig.prove(known.config, arch, fragments, required, unproved, lambda: store.sources(point.commit), toolchain)
         log.write_text(f"# nothing to build: kernel {digest} is in the cache\n")
         return known, True
 
     start = time.monotonic()
-    source = Store(cache).sources(point.commit)
+    source = store.sources(point.commit)
     output = source.parent / f"{arch.name}-{toolchain.kind}"
     standing = Standing(source, output)
     if not standing.known:
         shutil.rmtree(output, ignore_errors=True)
     try:
-        config = kconfig.configure(source, output, arch, fragments, toolchain, required, unproved)
+        made_from = store.configuration(point.commit)
+        config = kconfig.configure(source, output, arch, fragments, toolchain, required, unproved, made_from)
     except CommandFailed as error:
         _blame_disk(error, output)
         raise kconfig.ConfigNotProved(f"the tree cannot be configured: {error.message}", hint=error.output) from error
@@ -110,7 +113,8 @@ def build(
             depmod = {"DEPMOD": process.which("depmod") or "depmod"}
             compiled.run([*make, *install], depmod, modules)
             objects, warnings = compiled.objects, standing.list()
-            modules_error = _add_our_modules(compiled, make, install, depmod, modules, cache)
+            ours = source.parent / f"{output.name}-modules"
+            modules_error = _add_our_modules(compiled, make, install, depmod, modules, ours)
             for link in draft.glob("modules/lib/modules/*/build"):
                 link.unlink()
             shutil.copytree(output / "usr" / "include", draft / "include", ignore=shutil.ignore_patterns(".*"))
@@ -151,18 +155,19 @@ def _add_our_modules(
     install: Sequence[str],
     depmod: Mapping[str, str],
     installed: Path,
-    cache: Cache,
+    folder: Path,
 ) -> str:
-    """Build qemu/guest/modules/ and install it beside the kernel's modules. What the kernel lacks for one of them is not built
-    (see its Kbuild). Returns the first error: a module of ours that does not fit is no fault of the kernel."""
-    with cache.scratch() as scratch:
-        folder = shutil.copytree(paths.MODULES, scratch / "modules")
-        try:
-            compiled.run([*make, f"M={folder}", "modules"], {}, folder)
-            compiled.run([*make, f"M={folder}", "INSTALL_MOD_DIR=harness", *install], depmod, folder, installed)
-        except CommandFailed as error:
-            _blame_disk(error, folder)
-            return (_first_error(error.output) or error.message).replace(f"{folder}/", "")
+    """Build qemu/guest/modules/ in `folder` and install it beside the kernel's modules. What the kernel lacks for one of them is
+    not built (see its Kbuild). Returns the first error: a module of ours that does not fit is no fault of the kernel."""
+    # Always in the same place: equal kernels then have equal modules, to the byte.
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(paths.MODULES, folder)
+    try:
+        compiled.run([*make, f"M={folder}", "modules"], {}, folder)
+        compiled.run([*make, f"M={folder}", "INSTALL_MOD_DIR=harness", *install], depmod, folder, installed)
+    except CommandFailed as error:
+        _blame_disk(error, folder)
+        return (_first_error(error.output) or error.message).replace(f"{folder}/", "")
     return ""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness import paths, process
 from harness.arch import Arch
-from harness.cache import file_digest
+from harness.cache import digest_of, file_digest
 from harness.errors import HarnessError, UserError
 from harness.kernel.toolchain import Toolchain
 from harness.kernel.unmet import explain
@@ -76,18 +76,24 @@ def configure(
     toolchain: Toolchain,
     required: Sequence[Path] = (),
     unproved: Sequence[Path] = (),
+    made_from: str = "",
 ) -> KernelConfig:
     """Write `output`/.config. What `required` ones of the fragments (a series' own) ask for is optional nowhere, what `unproved`
-    ones ask for (a series' own, on a kernel without the series) is left to Kconfig.
+    ones ask for (a series' own, on a kernel without the series) is left to Kconfig. `made_from` is a digest of what the tree has
+    to say to it, if it is known: with the same, and the same fragments, what is there is left as it is.
 
     Raises ConfigNotProved if a request did not stick, CommandFailed if the tree cannot be configured at all."""
     output.mkdir(parents=True, exist_ok=True)
-    make: list[str | Path] = ["make", "-C", source, f"O={output}", *toolchain.variables]
-    process.run([*make, "tinyconfig"], confined=(output,))
-    merge = source / "scripts" / "kconfig" / "merge_config.sh"
-    process.run([merge, "-m", "-O", output, output / ".config", *fragments], cwd=output, confined=(output,))
-    process.run([*make, "olddefconfig"], confined=(output,))
-    config = output / ".config"
+    config, stamp = output / ".config", output / ".configured"
+    words = [made_from, toolchain.version, *toolchain.variables, *(path.read_text(errors="replace") for path in fragments)]
+    if not (made_from and config.exists() and stamp.exists() and stamp.read_text() == digest_of(*words, file_digest(config))):
+        stamp.unlink(missing_ok=True)
+        make: list[str | Path] = ["make", "-C", source, f"O={output}", *toolchain.variables]
+        process.run([*make, "tinyconfig"], confined=(output,))
+        merge = source / "scripts" / "kconfig" / "merge_config.sh"
+        process.run([merge, "-m", "-O", output, config, *fragments], cwd=output, confined=(output,))
+        process.run([*make, "olddefconfig"], confined=(output,))
+        stamp.write_text(digest_of(*words, file_digest(config)))
     prove(config, arch, fragments, required, unproved, lambda: source, toolchain)
     return KernelConfig(path=config, digest=file_digest(config))
 

@@ -2,8 +2,9 @@
 
 from harness.series import points
 from harness.series.apply import apply
-from harness.series.checkpatch import remarks, unargued
-from harness.series.load import NONE, bundled, load
+from harness.series.check import check
+from harness.series.export import export
+from harness.series.load import NONE, bundled, load, referred, trespasses
 from harness.series.origin import unfounded
 
-__all__ = ["NONE", "apply", "bundled", "load", "points", "remarks", "unargued", "unfounded"]
+__all__ = ["NONE", "apply", "bundled", "check", "export", "load", "points", "referred", "trespasses", "unfounded"]

@@ -1,15 +1,22 @@
-"""Apply a series to a tree with `git am --3way`, one commit a patch."""
+"""Apply a series to a tree with `git am`, one commit a patch."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
+import msgspec
+
 from harness import process
 from harness.cache import Cache, digest_of
+from harness.errors import CommandFailed, UserError
 from harness.model import AppliedSeries, Patch, PatchResult, PatchState, Series, Tree
+from harness.series import quick
 from harness.tree import Store
 from harness.tree.store import IDENTITY
+
+_RECIPE = "2"
+"""Part of every key: raise it when a change here says something else of the same series."""
 
 _FAILED_HUNK = re.compile(r"^error: patch failed: (?P<file>.+):(?P<line>\d+)$", re.MULTILINE)
 _OTHER_REASON = re.compile(
@@ -17,53 +24,84 @@ _OTHER_REASON = re.compile(
     r"|CONFLICT \((?P<kind>[^)]*)\): .*?(?P<path>\S+\.\S+|\S+)$)",
     re.MULTILINE,
 )
+_FORBIDDEN = re.compile(
+    r"^error: (?:invalid path '(?P<path>.*)'|affected file '(?P<beyond>.*)' is beyond a symbolic link)$", re.MULTILINE
+)
 
 
 def apply(series: Series, tree: Tree, cache: Cache) -> AppliedSeries:
-    """Apply every patch up to the first conflict. The same series on the same tree is applied once; its commits stay in
+    """Apply every patch up to the first that does not. The same series on the same tree is applied once; its commits stay in
     the store. A conflict is a result, not an error."""
-    key = digest_of(tree.commit, series.digest)[:16]
+    key = digest_of(_RECIPE, tree.commit, series.digest)[:16]
     store = Store(cache)
     known = cache.read_record("applied", key, AppliedSeries)
-    if known is not None and store.has(known.tip):
-        return known
-    results: list[PatchResult] = []
-    if series.patches:
-        source = store.work_tree("apply", tree.commit)
-        tip = tree.commit
-        for patch in series.patches:
-            if results and results[-1].state in (PatchState.CONFLICT, PatchState.NOT_TRIED):
-                results.append(PatchResult(patch.name, patch.subject, PatchState.NOT_TRIED))
+    if known is None or not store.has(known.tip):
+        known = AppliedSeries(base=tree.commit, results=tuple(_apply(series, tree, store, key)) if series.patches else ())
+        cache.write_record("applied", key, known)
+    # The same patches may have had other names.
+    named = zip(known.results, series.patches, strict=True)
+    return msgspec.structs.replace(known, results=tuple(msgspec.structs.replace(one, patch=own.name) for one, own in named))
+
+
+def _apply(series: Series, tree: Tree, store: Store, key: str) -> list[PatchResult]:
+    done = quick.apply(series.patches, tree.commit, store)
+    results = [
+        PatchResult(patch.name, patch.subject, PatchState.APPLIED, commit=made)
+        for patch, made in zip(series.patches, done, strict=False)
+    ]
+    tip = done[-1] if done else tree.commit
+    rest = series.patches[len(done) :]
+    if rest:
+        _fetch_base(series, tree, store)
+        source = store.work_tree("apply", tip)
+    for patch in rest:
+        if failed := next((one for one in results if not one.state.good), None):
+            why = f"{failed.patch} does not apply"
+            results.append(PatchResult(patch.name, patch.subject, PatchState.NOT_TRIED, detail=why))
+            continue
+        results.append(_apply_one(patch, source, tip, store.path))
+        tip = results[-1].commit or tip
+    store.git("update-ref", f"refs/harness/applied/{key}", tip)
+    return results
+
+
+def _fetch_base(series: Series, tree: Tree, store: Store) -> None:
+    """A 3-way merge wants the files that the patches were made from: they are in the commit that the series is based on."""
+    kind, _, rest = tree.spec.partition(":")
+    repositories = [series.repository, rest.partition("#")[0] if kind == "git" else ""]
+    if series.base_commit and not store.has(series.base_commit):
+        for repository in filter(None, repositories):
+            try:
+                store.fetch(repository, series.base, f"bases/{series.base}")
+                return
+            except (UserError, CommandFailed):
                 continue
-            results.append(_apply_one(patch, source, tip, store.path))
-            tip = results[-1].commit or tip
-        store.git("update-ref", f"refs/harness/applied/{key}", tip)
-    applied = AppliedSeries(base=tree.commit, results=tuple(results))
-    cache.write_record("applied", key, applied)
-    return applied
 
 
 def _apply_one(patch: Patch, source: Path, tip: str, store: Path) -> PatchResult:
     git: list[str | Path] = ["git", "-C", source]
-    answer = process.run(
-        [*git, "am", "--3way", "--quiet", "--committer-date-is-author-date", patch.path],
-        env=IDENTITY,
-        check=False,
-        confined=(source, store),
-    )
-    if answer.returncode == 0:
-        head = process.run([*git, "rev-parse", "HEAD"]).stdout.strip()
-        # git am succeeds without a commit when the 3-way merge finds every change in the tree already.
-        state = PatchState.APPLIED if head != tip else PatchState.UPSTREAM
-        return PatchResult(patch.name, patch.subject, state, commit=head)
-    process.run([*git, "am", "--abort"], env=IDENTITY, check=False, confined=(source, store))
-    process.run([*git, "reset", "--quiet", "--hard", tip], env=IDENTITY, confined=(source, store))
+    said = ""
+    for state, how in ((PatchState.APPLIED, []), (PatchState.FUZZY, ["--3way"])):
+        answer = process.run(
+            [*git, "am", *how, "--quiet", "--committer-date-is-author-date", patch.path],
+            env=IDENTITY,
+            check=False,
+            confined=(source, store),
+        )
+        if answer.returncode == 0:
+            head = process.run([*git, "rev-parse", "HEAD"]).stdout.strip()
+            # git am succeeds without a commit when the 3-way merge finds every change in the tree already.
+            return PatchResult(patch.name, patch.subject, state if head != tip else PatchState.UPSTREAM, commit=head)
+        said += answer.stdout
+        process.run([*git, "am", "--abort"], env=IDENTITY, check=False, confined=(source, store))
+        process.run([*git, "reset", "--quiet", "--hard", tip], env=IDENTITY, confined=(source, store))
+    if match := _FORBIDDEN.search(said):
+        path = match["path"] or match["beyond"]
+        return PatchResult(patch.name, patch.subject, PatchState.FORBIDDEN, detail=f"'{path}' is outside of the tree")
     reverse = process.run([*git, "apply", "--check", "--reverse", patch.path], check=False, confined=(source, store))
     if reverse.returncode == 0:
         return PatchResult(patch.name, patch.subject, PatchState.UPSTREAM, commit=tip)
-    # git am with --3way names hunks only if it has the blobs that the patch was made from; a plain try always does.
-    hunks = process.run([*git, "apply", "--check", patch.path], check=False, confined=(source, store)).stdout
-    return PatchResult(patch.name, patch.subject, PatchState.CONFLICT, detail=_conflict(hunks + answer.stdout))
+    return PatchResult(patch.name, patch.subject, PatchState.CONFLICT, detail=_conflict(said))
 
 
 def _conflict(output: str) -> str:

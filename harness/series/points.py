@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from harness.errors import UserError
 from harness.model import AppliedSeries, Point, Position, Series
-from harness.tree import Store
 
 BASE, LAST = "base", "last"
 
@@ -36,13 +35,13 @@ def parse(text: str, series: Series) -> tuple[int, ...]:
     return tuple(sorted({number_of(name, series) for name in text.split(",")}))
 
 
-def make(number: int, series: Series, applied: AppliedSeries, store: Store) -> Point:
+def make(number: int, series: Series, applied: AppliedSeries) -> Point:
     results = applied.results[:number]
     commits = [result.commit for result in results if result.commit]
     commit = commits[-1] if commits else applied.base
     position = Position.BASE if not number else Position.WHOLE if number == len(series.patches) else Position.WITHIN
     patch = results[-1].patch if results else ""
-    return Point(name_of(number, series), commit, store.content(commit), patch, position, number)
+    return Point(name_of(number, series), commit, patch, position, number)
 
 
 def news(numbers: Iterable[int]) -> dict[int, slice]:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from harness import process
 from harness.cache import Cache, digest_of, file_digest
 from harness.errors import CommandFailed, InfrastructureError, UserError
-from harness.model import Tree
+from harness.model import Series, Tree
 from harness.tree.download import download, read
 from harness.tree.store import Store
 
@@ -30,6 +30,15 @@ class _Tarball(Struct, frozen=True):
     path: Path
     source: str
     sha256: str
+
+
+def spec_for(wanted: str | None, series: Series) -> str:
+    """What `wanted` means for `series`: left out, its default; `git:PATH` alone, the commit that the series is based on."""
+    if wanted is None:
+        return default_spec(series.tested_on)
+    if wanted.startswith("git:") and "#" not in wanted and series.base_commit:
+        return f"{wanted}#{series.base_commit}"
+    return wanted
 
 
 def default_spec(tested_on: tuple[str, ...]) -> str:
@@ -149,7 +158,9 @@ def _tarball(spec: str, rest: str, cache: Cache) -> Tree:
 def _git(spec: str, rest: str, cache: Cache) -> Tree:
     repository, separator, reference = rest.partition("#")
     if not separator or not reference:
-        raise UserError(f"tree '{spec}' names no ref", hint="git:PATH#REF")
+        raise UserError(
+            f"tree '{spec}' names no ref", hint="git:PATH#REF; without a REF only for a series that names its base-commit"
+        )
     store = Store(cache)
     commit = store.fetch(repository, reference, f"trees/{digest_of(rest)[:16]}")
     version = _kernel_version(store, commit, spec)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import re
 import shutil
 import stat
 import subprocess
 import tarfile
 import threading
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
@@ -19,8 +20,11 @@ from harness import process
 from harness.cache import Cache, digest_of
 from harness.errors import CommandFailed, InfrastructureError, UserError
 
-_NOT_BUILT = ("Documentation", "MAINTAINERS", "CREDITS", "LICENSES", "tools", "testing")
-"""Top folders, and those of tools/, that no build reads. `tools` itself is listed by its folders."""
+_NOT_BUILT = ("Documentation", "MAINTAINERS", "CREDITS", "LICENSES", "tools/testing", "tools", "arch")
+"""What no build reads. `tools` and `arch` themselves are listed by their folders."""
+
+_CONFIGURES = re.compile(r"(?:\t|/)(?:Kconfig[^/]*|configs/.*)$|\t(?:scripts/|init/|Makefile$|arch/[^/]+/Makefile$)")
+"""Paths of what has a say in a configuration: Kconfig files, and what tries the compiler for them."""
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "fgraph-harness",
@@ -60,12 +64,24 @@ class Store:
     def rev_parse(self, revision: str) -> str:
         return self.git("rev-parse", "--verify", "--quiet", revision).stdout.strip()
 
-    def content(self, commit: str) -> str:
-        """A digest of all that a kernel is built from: two commits that differ in documentation or tests only share it."""
-        listing = self.git("ls-tree", commit).stdout.splitlines()
-        if any(line.endswith("\ttools") for line in listing):
-            listing += self.git("ls-tree", f"{commit}:tools").stdout.splitlines()
-        return digest_of(*(line for line in listing if line.split("\t")[1] not in _NOT_BUILT))
+    def content(self, commit: str, folders: Sequence[str]) -> str:
+        """A digest of all that a kernel is built from whose architecture has the `folders` of arch/: commits that differ in
+        documentation, in tests or in other architectures only, share it."""
+        top, below = self.git("ls-tree", commit), self.git("ls-tree", commit, "tools/", "arch/")
+        entries = [line.partition("\t") for line in [*top.stdout.splitlines(), *below.stdout.splitlines()]]
+        wanted = {f"arch/{name}" for name in folders}
+        return digest_of(
+            *(
+                f"{entry} {path}"
+                for entry, _, path in entries
+                if path not in _NOT_BUILT and (path in wanted or not (path.startswith("arch/") and " tree " in entry))
+            )
+        )
+
+    def configuration(self, commit: str) -> str:
+        """A digest of all that a configuration is made from."""
+        listing = self.git("ls-tree", "-r", commit).stdout.splitlines()
+        return digest_of(*(line for line in listing if _CONFIGURES.search(line)))
 
     def has(self, commit: str) -> bool:
         return self.git("cat-file", "-e", f"{commit}^{{tree}}", check=False).returncode == 0
@@ -182,6 +198,11 @@ _DECOMPRESSORS: dict[bytes, Callable[[Path], IO[bytes]]] = {
 }
 
 
+def quoted(path: bytes) -> bytes:
+    """As git fast-import takes it."""
+    return b'"%s"' % path.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n")
+
+
 def _fast_import(tar: tarfile.TarFile, out: IO[bytes], ref: str, name: str) -> None:
     message = f"Import {name}\n".encode()
     date = b"946684800 +0000"
@@ -206,7 +227,6 @@ def _fast_import(tar: tarfile.TarFile, out: IO[bytes], ref: str, name: str) -> N
                 raise EOFError(f"{member.name} is cut short")
         else:
             raise UserError(f"{name} holds '{member.name}', which is no file", hint="is this a kernel source tarball?")
-        quoted = inside.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        out.write(b'M %s inline "%s"\ndata %d\n' % (mode, quoted.encode(), len(data)))
+        out.write(b"M %s inline %s\ndata %d\n" % (mode, quoted(inside.encode()), len(data)))
         out.write(data)
         out.write(b"\n")

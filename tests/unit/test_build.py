@@ -34,7 +34,7 @@ class Bench:
 
     def build(self, required: tuple[Path, ...] = (), unproved: tuple[Path, ...] = ()) -> tuple[Kernel, bool]:
         found = tree.resolve(f"git:{self.repository}#main", self.cache)
-        point = Point("base", found.commit, tree.Store(self.cache).content(found.commit))
+        point = Point("base", found.commit)
         target = arch.load("x86_64")
         return kernel.build(
             *(point, target, [self.fragment, *required, *unproved], kernel.detect(target), self.cache, self.log.parent),

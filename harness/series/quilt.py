@@ -1,0 +1,65 @@
+"""A series as a directory: a quilt `series` file, and patches in `git am` form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.cache import Cache
+from harness.errors import UserError
+from harness.model import Patch
+from harness.series import commit
+from harness.series.commit import Commit
+
+LIST = "series"
+
+
+def read(directory: Path) -> tuple[tuple[Patch, ...], list[Commit]]:
+    """The patches that the list names, in order. Raises UserError if they are not all there, or no patches."""
+    files = [directory / name for name in _listed(directory)]
+    for path in files:
+        if not path.is_file():
+            hint = "add the file or take its line out"
+            raise UserError(f"{directory.name}: the series lists {path.name}, which is not there", hint=hint)
+    commits = commit.read([(f"{directory.name}/{path.name}", path.read_bytes()) for path in files])
+    return tuple(_patch(path, one) for path, one in zip(files, commits, strict=True)), commits
+
+
+def _patch(path: Path, one: Commit) -> Patch:
+    return Patch(name=path.name, path=path, subject=one.subject, files=one.files)
+
+
+def keep(commits: Sequence[Commit], cache: Cache) -> tuple[Patch, ...]:
+    """The commits as patches, in a directory of the cache."""
+    directory = cache.root / "series" / commit.digest(commits)
+    if not directory.exists():
+        with cache.publish(directory) as draft:
+            write(commits, draft)
+    return tuple(_patch(directory / one.file_name(number), one) for number, one in enumerate(commits, 1))
+
+
+def write(commits: Sequence[Commit], directory: Path) -> None:
+    names = [one.file_name(number) for number, one in enumerate(commits, 1)]
+    for number, (name, one) in enumerate(zip(names, commits, strict=True), 1):
+        (directory / name).write_bytes(one.mail(number, len(commits)))
+    (directory / LIST).write_text("".join(f"{name}\n" for name in names))
+
+
+def _listed(directory: Path) -> list[str]:
+    """The names in a quilt series file, in order."""
+    path = directory / LIST
+    if not path.is_file():
+        raise UserError(f"{directory} holds no series file", hint="one patch name a line, in the order to apply them")
+    names: list[str] = []
+    for number, line in enumerate(path.read_text(errors="replace").splitlines(), 1):
+        words = line.split("#", 1)[0].split()
+        if not words:
+            continue
+        if words[1:] not in ([], ["-p1"]):
+            raise UserError(f"{path}:{number}: '{' '.join(words[1:])}'", hint="only -p1 patches can be applied with git am")
+        if words[0] in names:
+            raise UserError(f"{path}:{number}: {words[0]} is listed twice", hint="a patch can be applied once only")
+        names.append(words[0])
+    if not names:
+        raise UserError(f"{path} lists no patch", hint="use --series none to test the tree as it is")
+    return names
