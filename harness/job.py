@@ -57,7 +57,7 @@ class Failed(Exception):
 
 
 class Built(Struct, frozen=True):
-    point: str
+    point: Point
     kernel: Kernel
 
 
@@ -73,6 +73,8 @@ class Context(Struct, frozen=True):
     events: Journal
     progress: Progress
     jobserver: Jobserver
+    selftests: Tree
+    """Whose ftrace selftests run."""
     news: Mapping[int, slice]
     """For each point, the patches that it has and the run's point before it has not."""
     built: dict[str, Built] = {}
@@ -102,6 +104,8 @@ class Job:
         self._lock = threading.Lock()
         self._done = len(self._before.cases)
         self._red = sum(not result.outcome.green for result in self._before.results)
+        # Those of the tree that the kernel is from change with the series.
+        self._tests = context.selftests.commit if self._request.selftests else point.commit
         self._sessions = 0
         self._broken = False
         """Something went wrong on our side: what is missing is not the kernel's fault, and the job may go better another time."""
@@ -132,14 +136,18 @@ class Job:
         self._events.write(journal.JobStarted(journal.now(), self._arch.name, self._point.name))
         try:
             self._properties(
-                base=self._tree.commit, commit=self._point.commit, patch=self._point.patch or "none", tree=self._tree.source
+                base=self._tree.commit,
+                commit=self._point.commit,
+                patch=self._point.patch or "none",
+                tree=self._tree.source,
+                selftests=self._tests,
             )
             self._report_patches()
             toolchain = kernel.detect(self._arch, self._request.toolchain)
-            built = self._stage("build", lambda: self._build(toolchain))
+            built = self._stage("build", lambda: self._adopt(toolchain) if self._request.given else self._build(toolchain))
             initramfs = self._stage(
                 "initramfs",
-                lambda: guest.build_initramfs(built, self._point.commit, self._arch, toolchain.compiler, self._cache),
+                lambda: guest.build_initramfs(built, self._tests, self._arch, toolchain.compiler, self._cache),
             )
             if self._request.selections:
                 return self._guest_tasks(built, initramfs.path)
@@ -156,11 +164,19 @@ class Job:
         for patch in self._applied.results[self._context.news[self._point.number]]:
             outcome, why = _PATCH_OUTCOMES[patch.state]
             self._emit(CaseResult("apply", patch.patch, outcome, diagnostic=patch.detail or why))
-        if (origin := self._request.series.written_after) and self._point.position is Position.WHOLE:
+        whole = self._point.position is Position.WHOLE and not self._request.given
+        if whole and (origin := self._request.series.written_after):
             wrong = series.unfounded(origin, Store(self._cache), self._tree.commit)
             self._emit(CaseResult("apply", "upstream", Outcome.FAIL if wrong else Outcome.PASS, diagnostic="\n".join(wrong)))
         if not all(patch.state.good for patch in self._applied.results[: self._point.number]):
             raise Failed
+
+    def _adopt(self, toolchain: kernel.Toolchain) -> tuple[Kernel, bool]:
+        assert self._request.given
+        given, cached = kernel.adopt(self._request.given, self._arch, toolchain, self._point.commit, self._cache)
+        self._properties(release=given.release, config=given.config_digest, compiler=given.compiler, kernel=given.digest)
+        self._say(f"kernel {given.release}: {self._request.given.image}")
+        return given, cached
 
     def _build(self, toolchain: kernel.Toolchain) -> tuple[Kernel, bool]:
         own = tuple(filter(None, [self._request.series.fragment]))
@@ -214,11 +230,11 @@ class Job:
     def _report_warnings(self, built: Kernel) -> None:
         """New ones are charged to the patches since the point before."""
         before = self._context.built.get(self._arch.name)
-        self._context.built[self._arch.name] = Built(self._point.name, built)
-        if before is None:
+        self._context.built[self._arch.name] = Built(self._point, built)
+        if before is None or before.point.number >= self._point.number:
             return
         found = kernel.new_warnings(built.warnings, before.kernel.warnings)
-        why = f"{len(found)} new since {before.point}: {found[0]}" if found else ""
+        why = f"{len(found)} new since {before.point.name}: {found[0]}" if found else ""
         outcome = Outcome.FAIL if found else Outcome.PASS
         self._emit(CaseResult("build", "warnings", outcome, diagnostic=why, log="\n".join(found)))
 
@@ -226,7 +242,7 @@ class Job:
         """What jobs to come want to know of one that was done before."""
         known = self._cache.read_record("kernels", self._before.properties.get("kernel", ""), Kernel)
         if known:
-            self._context.built[self._arch.name] = Built(self._point.name, known)
+            self._context.built[self._arch.name] = Built(self._point, known)
         if key := self._before.properties.get("tested"):
             self._context.tested.setdefault(key, self)
 
@@ -268,6 +284,7 @@ class Job:
             kernel=built,
             config=config,
             commit=self._point.commit,
+            tests=self._tests,
             store=Store(self._cache),
             commands=self._request.commands,
             position=self._point.position,
@@ -306,15 +323,14 @@ class Job:
                     explain,
                 )
                 self._sessions += 1
-                tasks.append(self._guest_task(session))
+                tasks.append(self._guest_task(session, qemu.memory(self._arch, first) + _QEMU_MEMORY))
         return list(filter(None, tasks))
 
-    def _guest_task(self, session: suites.Session) -> Task | None:
+    def _guest_task(self, session: suites.Session, memory: int) -> Task | None:
         """One more guest for the session, if it is worth it."""
         number = session.join()
         if number is None:
             return None
-        memory = self._arch.guest.memory + _QEMU_MEMORY
 
         def test() -> list[Task]:
             with contextlib.suppress(Failed):
@@ -323,7 +339,7 @@ class Job:
             return []
 
         name = f"{self._name} guest {number}"
-        return Task(name, Kind.GUEST, memory, session.seconds, test, helper=lambda: self._guest_task(session))
+        return Task(name, Kind.GUEST, memory, session.seconds, test, helper=lambda: self._guest_task(session, memory))
 
     def _test(self, session: suites.Session, number: int) -> None:
         start = time.monotonic()

@@ -335,6 +335,10 @@ POINTED_OUT = "first in the series' own files: "
 """How the log of a case begins whose evidence leads to the series, with file:line."""
 
 
+UNREPORTED = "asked for, but no case reported"
+"""The diagnostic of a case that was named, and that no guest knew of."""
+
+
 class CaseResult(Struct, frozen=True):
     """One case of one suite. `name` is unique within its suite and stable between runs."""
 

@@ -9,18 +9,19 @@ import itertools
 import os
 import platform
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from harness import __version__, kernel, process, sandbox, series, tree
 from harness.cache import Cache
 from harness.errors import HarnessError, UserError
 from harness.guest import qemu
 from harness.job import Context, Job
-from harness.model import Outcome, Point
+from harness.model import AppliedSeries, Outcome, Point
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import Journal, RunReport, journal, junit, read_run, rundir
@@ -28,8 +29,37 @@ from harness.schedule import Scheduler, Task
 from harness.suites.policy import read_known
 
 
-def run(request: Request, cache: Cache, out: Path, progress: Progress) -> RunReport:
-    """Run everything that was asked for. The result is in the returned report and in a new directory below `out`.
+class Prepared(Struct, frozen=True):
+    """A series that lies on its tree, ready to be built and tested at any of its points."""
+
+    context: Context
+    cores: int
+    unlock: Callable[[], None]
+    """Called when nothing is left to build: others may, from then on."""
+
+    def test(self, points: Sequence[Point], built: Callable[[], None] = lambda: None) -> None:
+        """Build and test all that was asked for at these points, less what was done before. What comes of it is in the journal.
+        `built` is called when all of it is built."""
+        scheduler = Scheduler(self.cores)
+        try:
+            scheduler.run(_tasks(self.context, points, built))
+        finally:
+            self.context.events.write(journal.Used(journal.now(), scheduler.usage))
+
+
+Plan = Callable[[Prepared], None]
+"""What to test, and in which order."""
+
+
+def everything(prepared: Prepared) -> None:
+    """All points that were asked for."""
+    request = prepared.context.request
+    made = [series.points.make(number, request.series, prepared.context.applied) for number in request.points]
+    prepared.test(made, prepared.unlock)
+
+
+def run(request: Request, cache: Cache, out: Path, progress: Progress, plan: Plan = everything) -> RunReport:
+    """Run what was asked for. The result is in the returned report and in a new directory below `out`.
 
     Raises UserError before anything was started; later errors are part of the report."""
     read_known()  # so that a damaged file is said before anything is started
@@ -39,10 +69,10 @@ def run(request: Request, cache: Cache, out: Path, progress: Progress) -> RunRep
             journal.now(), request.series.name, request.tree, request.arguments, request.series.digest, str(Path.cwd())
         )
         with Journal(directory) as events:
-            return _perform(request, cache, RunReport(directory), said, events, progress, unlock)
+            return _perform(request, cache, RunReport(directory), said, events, progress, unlock, plan)
 
 
-def resume(request: Request, cache: Cache, directory: Path, progress: Progress) -> RunReport:
+def resume(request: Request, cache: Cache, directory: Path, progress: Progress, plan: Plan = everything) -> RunReport:
     """Go on with a run that was cut short, after its last finished case. `request` is what it was started with.
 
     Raises UserError if the series is another one by now."""
@@ -54,7 +84,7 @@ def resume(request: Request, cache: Cache, directory: Path, progress: Progress) 
             raise UserError(f"{request.series.name} is not what it was when {directory} began", hint="start a new run")
         said = journal.RunResumed(journal.now())
         before.add(said)
-        return _perform(request, cache, before, said, events, progress, unlock)
+        return _perform(request, cache, before, said, events, progress, unlock, plan)
 
 
 def _perform(
@@ -65,11 +95,13 @@ def _perform(
     events: Journal,
     progress: Progress,
     unlock: Callable[[], None],
+    plan: Plan,
 ) -> RunReport:
     code, error = 0, ""
     try:
         events.write(said)
-        _run_jobs(request, cache, before, events, progress, unlock)
+        with _prepared(request, cache, before, events, progress, unlock) as prepared:
+            plan(prepared)
     except KeyboardInterrupt:
         code, error = 130, "interrupted"
     except HarnessError as failure:
@@ -82,9 +114,10 @@ def _perform(
     return _finish(before.directory, events, code, error)
 
 
-def _run_jobs(
+@contextlib.contextmanager
+def _prepared(
     request: Request, cache: Cache, before: RunReport, events: Journal, progress: Progress, unlock: Callable[[], None]
-) -> None:
+) -> Iterator[Prepared]:
     earlier = rundir.read_manifest(before.directory)
     manifest = _manifest(request)
     if earlier:
@@ -102,19 +135,19 @@ def _run_jobs(
             raise UserError(f"{request.tree} is another tree than when the run began", hint="start a new run")
     manifest["tree"] = msgspec.structs.asdict(source)
     rundir.write_manifest(before.directory, manifest)
+    selftests = tree.resolve(request.selftests, cache) if request.selftests else source
+    if request.selftests:
+        progress.say(f"selftests {selftests.version} from {selftests.source}")
+        manifest["selftests"] = msgspec.structs.asdict(selftests)
+        rundir.write_manifest(before.directory, manifest)
     progress.step("tree", f"applying {request.series.name}")
-    applied = series.apply(request.series, source, cache)
+    applied = AppliedSeries(source.commit, ()) if request.given else series.apply(request.series, source, cache)
     progress.done("tree")
     cores = request.jobs or len(os.sched_getaffinity(0))
-    scheduler = Scheduler(cores)
     with contextlib.closing(kernel.Jobserver(cores)) as jobserver:
         news = series.points.news(request.points)
-        context = Context(request, cache, source, applied, before, events, progress, jobserver, news)
-        made = [series.points.make(number, request.series, applied) for number in request.points]
-        try:
-            scheduler.run(_tasks(context, made, unlock))
-        finally:
-            events.write(journal.Used(journal.now(), scheduler.usage))
+        context = Context(request, cache, source, applied, before, events, progress, jobserver, selftests, news)
+        yield Prepared(context, cores, unlock)
 
 
 def _tasks(context: Context, points: Sequence[Point], built: Callable[[], None]) -> list[Task]:
@@ -159,6 +192,7 @@ def _manifest(request: Request) -> dict[str, Any]:
         "points": [series.points.name_of(number, request.series) for number in request.points],
         "suites": [msgspec.structs.asdict(selection) for selection in request.selections],
         "fragments": [str(path) for path in request.fragments],
+        **({"kernel": msgspec.structs.asdict(request.given)} if request.given else {}),
         "versions": {
             "harness": __version__,
             "python": platform.python_version(),

@@ -16,6 +16,9 @@ from harness.sandbox import Sandbox
 from harness.suites import Selection
 from harness.suites.boot import WITHOUT_SELFTESTS
 
+DEFAULT = "fprobe-on-fgraph"
+"""The series, if none is named."""
+
 
 class Request(Struct, frozen=True):
     """Made by `parse`."""
@@ -34,13 +37,17 @@ class Request(Struct, frozen=True):
     accel: str = "auto"
     toolchain: str = kernel.AUTO
     sandbox: Sandbox = Sandbox.AUTO
+    selftests: str = ""
+    """A tree whose ftrace selftests take the place of the kernel's own."""
+    given: kernel.Given | None = None
+    """A kernel from elsewhere: nothing is applied or built."""
     arguments: tuple[str, ...] = ()
     """Those of the command line that repeat it."""
 
 
 def parse(
     *,
-    series_spec: str,
+    series_spec: str | None,
     cache: Cache | None = None,
     mbox: Path | None = None,
     suite_specs: Sequence[str] | None = None,
@@ -53,12 +60,15 @@ def parse(
     accel: str,
     toolchain: str,
     sandbox: str = "auto",
+    selftests: str = "",
+    kernel_image: Path | None = None,
+    modules: Path | None = None,
     arguments: tuple[str, ...],
     commands: tuple[str, ...] = (),
 ) -> Request:
     """Check what the command line says. Without `suite_specs` nothing is booted. Raises UserError for anything that names
     nothing."""
-    found = series.load(series_spec, cache, mbox)
+    found = series.load(series_spec or ("none" if kernel_image else DEFAULT), cache, mbox)
     if wrong := series.trespasses(found):
         raise UserError(f"{found.name}: {wrong[0]}", hint="paths as a/... and b/..., inside of the tree")
     selections = () if suite_specs is None else parse_suites(suite_specs, commands, found)
@@ -66,6 +76,14 @@ def parse(
         raise UserError("--per-patch and --points together", hint="--per-patch means base and every patch")
     wanted = tuple(range(len(found.patches) + 1)) if per_patch else series.points.parse(points or series.points.LAST, found)
     targets = tuple(arch.chosen(archs))
+    if selftests:
+        tree.check_spec(selftests)
+    if modules and not kernel_image:
+        raise UserError("--modules without --kernel", hint="they are those of a kernel that was built elsewhere")
+    if kernel_image and not kernel_image.is_file():
+        raise UserError(f"no kernel at {kernel_image}", hint="--kernel takes an image or a linux-image .deb")
+    if kernel_image and (len(targets) != 1 or fragments or points or per_patch):
+        raise UserError("a kernel from elsewhere is one kernel", hint="--arch A, and no --config, --points or --per-patch")
     for target in targets:
         for path in kernel.fragments_for(target, [*fragments, *filter(None, [found.fragment])]):
             kernel.read_fragment(path, target.name)
@@ -90,6 +108,8 @@ def parse(
         accel=accel,
         toolchain=toolchain,
         sandbox=Sandbox(sandbox),
+        selftests=selftests,
+        given=kernel.Given(kernel_image.resolve(), modules.resolve() if modules else None) if kernel_image else None,
         arguments=arguments,
     )
 

@@ -29,7 +29,7 @@ class Shell:
         assert built
         self._vmlinux = built.vmlinux
         compiler = kernel.detect(self._arch, request.toolchain).compiler
-        initramfs, _ = guest.build_initramfs(built, job.properties["commit"], self._arch, compiler, cache)
+        initramfs, _ = guest.build_initramfs(built, job.properties["selftests"], self._arch, compiler, cache)
         self._boot = Boot(built.image, initramfs.path, QUIET)
         self._accelerator = accelerator_for(self._arch, self._boot, cache, request.accel)
         self._host = Host(self._arch, cache)

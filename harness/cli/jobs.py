@@ -1,4 +1,4 @@
-"""What builds and boots: run, build, shell."""
+"""What builds and boots: run, bisect, build, shell."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import click
 from click.core import ParameterSource
 from rich.markup import escape
 
-from harness import doctor, pipeline, request, shell
+from harness import bisect, doctor, pipeline, request, shell
 from harness.cache import Cache
-from harness.cli.root import ERR, OUT, cli, job_options
+from harness.cli.root import ERR, OUT, cli, elsewhere_options, job_options, points_options, resume_option
 from harness.errors import UserError
+from harness.pipeline import Plan
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import RunReport, read_run, text
@@ -23,6 +24,7 @@ from harness.results import RunReport, read_run, text
 
 @cli.command()
 @job_options
+@points_options
 @click.option(
     "--suite",
     "suite_specs",
@@ -31,13 +33,8 @@ from harness.results import RunReport, read_run, text
     help="Suite, or some of its cases; repeatable. `none` just boots. Default: all.",
 )
 @click.option("--cmd", "commands", multiple=True, metavar="COMMAND", help="Shell command to run in the guest; repeatable.")
-@click.option(
-    "--resume",
-    "unfinished",
-    type=click.Path(path_type=Path),
-    metavar="DIR",
-    help="Go on with a run that was cut short, as it was started.",
-)
+@elsewhere_options
+@resume_option
 @click.pass_context
 def run(context: click.Context, /, unfinished: Path | None, **options: Any) -> int:
     """Build, boot and test.
@@ -55,8 +52,35 @@ def run(context: click.Context, /, unfinished: Path | None, **options: Any) -> i
     return code
 
 
+@cli.command("bisect")
+@job_options
+@click.option("--case", metavar="SUITE:NAME", help="As the summary of a run names it.")
+@click.option(
+    "--repeat", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Times to be green before it counts."
+)
+@resume_option
+@click.pass_context
+def bisect_command(context: click.Context, /, unfinished: Path | None, **options: Any) -> int:
+    """Find the patch of the series that turns a case red, on one architecture. Exit code 0 if it is green with all of them.
+
+    \b
+    harness bisect --arch arm64 --case kunit:fprobe_test.test_fprobe
+    harness bisect --arch x86_64 --case 'ftracetest:ftrace/fgraph-filter.tc' --repeat 5
+    harness bisect --arch s390x --case build:build
+    """
+    if unfinished is None:
+        wanted, plan = _bisection(options)
+        report, code = _start(wanted, options, plan)
+    else:
+        report, code = _resume(context, unfinished.resolve())
+    text.bisected(report, OUT)
+    OUT.print(escape(str(report.directory)))
+    return code
+
+
 @cli.command()
 @job_options
+@points_options
 def build(**options: Any) -> int:
     """Build the kernels, say where they are, and stop.
 
@@ -73,6 +97,7 @@ def build(**options: Any) -> int:
 
 @cli.command("shell")
 @job_options
+@points_options
 @click.option("--gdb", is_flag=True, help="Start it stopped, and say how gdb gets to it.")
 @click.option("--cmd", "command", metavar="COMMAND", help="Run one shell command instead, and end with its exit status.")
 def shell_command(gdb: bool, command: str | None, **options: Any) -> int:
@@ -110,20 +135,21 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
         )
     if started is None:
         raise UserError(f"the run in {directory} was killed before it began", hint="start it again, without --resume")
-    if started.arguments[:1] != ("run",):
-        raise UserError(f"{directory} is not a run that can go on", hint="`harness build` goes on if it is said again")
+    name = str(context.command.name)
+    if started.arguments[:1] != (name,):
+        raise UserError(f"{directory} was made by `harness {started.arguments[0]}`", hint="which says itself how it goes on")
     cache, install = context.params["cache"].resolve(), context.params["install"]
     try:
         os.chdir(started.directory)
     except OSError as error:
         hint = "the run's command line names files by where it was started"
         raise UserError(f"{started.directory}: {error.strerror}", hint=hint) from None
-    options = run.make_context("run", list(started.arguments[1:])).params
+    options = context.command.make_context(name, list(started.arguments[1:])).params
     del options["unfinished"]
     if "cache" in told:
         options["cache"] = cache
-    wanted = _parse(options, started.arguments)
-    return _perform(wanted, install, lambda progress: pipeline.resume(wanted, Cache(options["cache"]), directory, progress))
+    wanted, plan = _PLANS[name](options, started.arguments)
+    return _perform(wanted, install, lambda progress: pipeline.resume(wanted, Cache(options["cache"]), directory, progress, plan))
 
 
 def _parse(options: dict[str, Any], arguments: tuple[str, ...] = ()) -> Request:
@@ -132,9 +158,26 @@ def _parse(options: dict[str, Any], arguments: tuple[str, ...] = ()) -> Request:
     return request.parse(arguments=arguments or _arguments(), **{**words, "cache": Cache(options["cache"])})
 
 
-def _start(wanted: Request, options: dict[str, Any]) -> tuple[RunReport, int]:
+def _all(options: dict[str, Any], arguments: tuple[str, ...] = ()) -> tuple[Request, Plan]:
+    return _parse(options, arguments), pipeline.everything
+
+
+def _bisection(options: dict[str, Any], arguments: tuple[str, ...] = ()) -> tuple[Request, Plan]:
+    case, repeat = options.pop("case"), options.pop("repeat")
+    if not case:
+        raise UserError("bisect what?", hint="--case SUITE:NAME, as the summary of a run names it")
+    suite_specs, commands = bisect.suite_specs(case)
+    wanted = _parse({**options, "suite_specs": suite_specs, "commands": commands, "per_patch": True}, arguments)
+    return wanted, bisect.Bisection(wanted, case, repeat)
+
+
+_PLANS = {"run": _all, "bisect": _bisection}
+"""What the commands do that can be resumed."""
+
+
+def _start(wanted: Request, options: dict[str, Any], plan: Plan = pipeline.everything) -> tuple[RunReport, int]:
     cache, out = Cache(options["cache"]), options["out"]
-    return _perform(wanted, options["install"], lambda progress: pipeline.run(wanted, cache, out, progress))
+    return _perform(wanted, options["install"], lambda progress: pipeline.run(wanted, cache, out, progress, plan))
 
 
 def _perform(wanted: Request, install: bool, work: Callable[[Progress], RunReport]) -> tuple[RunReport, int]:

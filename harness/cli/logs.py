@@ -16,17 +16,22 @@ from harness.results import asjson, junit, read_run, text
 
 @cli.command()
 @click.argument("directory", type=click.Path(path_type=Path), default=Path("runs/latest"))
-@click.option("--format", "form", type=click.Choice(["text", "junit", "json"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "mail", "junit", "json"]), default="text", show_default=True)
 def report(directory: Path, form: str) -> int:
     """Render a run again from its journal. Ends as the run did.
 
     \b
     harness report runs/latest --format junit > junit.xml
+    harness report runs/latest --format mail            what the series did, to be pasted into a reply
     """
     found = read_run(directory)
-    if form == "text":
+    if form == "text" and found.bisected:
+        text.bisected(found, OUT)
+    elif form == "text":
         text.summary(found, OUT)
         OUT.print(text.closing_line(found))
+    elif form == "mail":
+        click.echo(text.for_mail(found))
     else:
         click.echo(junit.render(found) if form == "junit" else asjson.run_json(found))
     return found.finished.exit_code if found.finished else 1

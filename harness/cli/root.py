@@ -55,16 +55,56 @@ def mbox_option(function: F) -> F:
     )(function)
 
 
+def resume_option(function: F) -> F:
+    return click.option(
+        "--resume",
+        "unfinished",
+        type=click.Path(path_type=Path),
+        metavar="DIR",
+        help="Go on with one that was cut short, as it was started.",
+    )(function)
+
+
+def elsewhere_options(function: F) -> F:
+    """What is taken from elsewhere."""
+    options = (
+        click.option("--selftests", default="", metavar="SPEC", help="Run the ftrace selftests of another tree, as for --tree."),
+        click.option(
+            "--kernel",
+            "kernel_image",
+            type=click.Path(path_type=Path),
+            metavar="IMAGE",
+            help="Test a kernel that was built elsewhere (an image or a linux-image .deb); apply and build nothing.",
+        ),
+        click.option("--modules", type=click.Path(path_type=Path), metavar="DIR", help="Its modules: what holds lib/modules."),
+    )
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+def points_options(function: F) -> F:
+    for option in (
+        click.option(
+            "--points",
+            metavar="P[,P]",
+            help="base (before the series), last (all of it), the number of a patch (up to it), or several. Default: last.",
+        ),
+        click.option("--per-patch", is_flag=True, help="At base and after every patch."),
+    ):
+        function = option(function)
+    return function
+
+
 def job_options(function: F) -> F:
     """The options that say what is built."""
     options = (
         click.option(
             "--series",
             "series_spec",
-            default="fprobe-on-fgraph",
-            show_default=True,
             metavar="SPEC",
-            help="Patches: a bundled name, a directory, an mbox file, a Maildir, git:REPO#A..B, lore:MESSAGE-ID, none.",
+            help="Patches: a bundled name (default: fprobe-on-fgraph), a directory, an mbox file, a Maildir, git:REPO#A..B, "
+            "lore:MESSAGE-ID, or none.",
         ),
         click.option(
             "--tree",
@@ -80,12 +120,6 @@ def job_options(function: F) -> F:
             type=click.Path(path_type=Path),
             help="Another configuration fragment; repeatable.",
         ),
-        click.option(
-            "--points",
-            metavar="P[,P]",
-            help="base (before the series), last (all of it), the number of a patch (up to it), or several. Default: last.",
-        ),
-        click.option("--per-patch", is_flag=True, help="At base and after every patch."),
         click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Cores to fill. Default: all."),
         click.option(
             "--toolchain",

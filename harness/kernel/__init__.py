@@ -1,6 +1,7 @@
 """From a commit to a kernel: the toolchain, a configuration that is proved, the build."""
 
 from harness.kernel.build import BuildFailed, build
+from harness.kernel.given import Given, adopt
 from harness.kernel.jobserver import Jobserver
 from harness.kernel.kconfig import ConfigNotProved, fragments_for, read_fragment
 from harness.kernel.symbols import Symbols
@@ -11,9 +12,11 @@ __all__ = [
     "AUTO",
     "BuildFailed",
     "ConfigNotProved",
+    "Given",
     "Jobserver",
     "Symbols",
     "Toolchain",
+    "adopt",
     "build",
     "choose",
     "detect",

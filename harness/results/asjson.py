@@ -6,11 +6,13 @@ from collections.abc import Iterable
 
 from harness.logs.splat import Splat
 from harness.model import to_json
+from harness.results import effect
 from harness.results.journal import RunReport
 
 
 def run_json(report: RunReport) -> str:
-    """`{"series","tree","exit_code","jobs":[{"arch","point","properties","cases":[...]}],"summary":{outcome: count}}`."""
+    """`{"series","tree","exit_code","jobs":[{"arch","point","properties","cases":[...]}],"summary":{outcome: count}}`, with `changes` (what the
+    series did, from base to last) and `bisected` where there are."""
     return to_json(
         {
             "series": report.series,
@@ -20,6 +22,10 @@ def run_json(report: RunReport) -> str:
                 {"arch": job.arch, "point": job.point, "properties": job.properties, "cases": job.results}
                 for job in report.jobs.values()
             ],
+            "changes": [
+                {"arch": one.arch, "case": one.case, "effect": one.effect, "patch": one.patch} for one in effect.changes(report)
+            ],
+            "bisected": report.bisected,
             "summary": report.count(),
         }
     ).decode()

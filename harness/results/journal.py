@@ -76,6 +76,27 @@ class JobFinished(Struct, frozen=True, tag_field="event", tag="job-finished"):
     point: str
 
 
+class Bisected(Struct, frozen=True, tag_field="event", tag="bisected"):
+    """Which patch turns a case red, as far as can be told."""
+
+    time: float
+    arch: str
+    case: str
+    good: str
+    """The newest point at which it is green; empty if there is none."""
+    bad: str
+    """The oldest at which it is red; empty if there is none."""
+    suspects: tuple[str, ...] = ()
+    """The patches between: one, or those that could not be told apart."""
+    diffstat: str = ""
+    skipped: dict[str, str] = {}
+    """Points that could not be tested, and why."""
+    kernels: int = 0
+    """Points that were built and tested, or taken from the cache."""
+    answer: str = ""
+    """For people."""
+
+
 class Used(Struct, frozen=True, tag_field="event", tag="used"):
     """What it took from the first task of a job to the last."""
 
@@ -89,7 +110,18 @@ class RunFinished(Struct, frozen=True, tag_field="event", tag="run-finished"):
     error: str = ""
 
 
-Event = RunStarted | RunResumed | JobStarted | JobProperties | StageFinished | CaseFinished | JobFinished | Used | RunFinished
+Event = (
+    RunStarted
+    | RunResumed
+    | JobStarted
+    | JobProperties
+    | StageFinished
+    | CaseFinished
+    | JobFinished
+    | Bisected
+    | Used
+    | RunFinished
+)
 
 
 class Journal:
@@ -158,6 +190,7 @@ class RunReport:
         self.started: RunStarted | None = None
         self.finished: RunFinished | None = None
         self.usage: Usage | None = None
+        self.bisected: Bisected | None = None
         self.jobs: dict[tuple[str, str], JobReport] = {}
 
     @property
@@ -188,6 +221,8 @@ class RunReport:
                     job.cases = kept
             case Used():
                 self.usage = event.usage + self.usage if self.usage else event.usage
+            case Bisected():
+                self.bisected = event
             case JobStarted():
                 self.job(event.arch, event.point)
             case JobProperties():

@@ -9,24 +9,28 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from harness.errors import UserError
 from harness.logs.lines import clean, clean_text
 from harness.model import POINTED_OUT, CaseResult, Outcome
+from harness.results import effect
 from harness.results.journal import JobReport, RunReport
 
 STAGES = ("apply", "config", "build", "initramfs", "accelerator", "guest")
 """What is reported like a suite, but cannot be asked for."""
 
-_NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out")
+_NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out", "--case", "--repeat")
 _FLAGS = ("--per-patch",)
 
 _WIDE = 200
 """Columns of a table that is no use when it is folded."""
+_EVIDENCE = 30
+"""Lines of a log that are shown where there is just one red case to look at."""
 _COLOURS = {True: "green", False: "red"}
 
 
 def reproduce(report: RunReport, job: JobReport, result: CaseResult) -> str:
     """One command that runs this case again: the run's own, narrowed to the case."""
-    command = list(report.started.arguments[:1]) if report.started else ["run"]
+    command = ["run"]
     words = iter(report.started.arguments[1:] if report.started else ())
     for word in words:
         name, has_value, _ = word.partition("=")
@@ -36,7 +40,7 @@ def reproduce(report: RunReport, job: JobReport, result: CaseResult) -> str:
             command.append(word)
         elif not has_value:
             next(words, None)
-    command += ["--arch", job.arch, "--points", job.point]
+    command += ["--arch", job.arch, "--points", job.point.partition("-")[0]]
     if result.suite == "boot":
         command += ["--suite", "boot"]
     elif result.suite == "command":
@@ -63,17 +67,63 @@ def summary(report: RunReport, console: Console) -> None:
         console.print(
             f"\n{used.cpu:.0f} s of CPU in {used.wall:.0f} s on {used.cores} cores: {used.share:.0%} of them", highlight=False
         )
+    if did := effect.table(report):
+        console.print(f"\nWhat the series did:\n{escape(clean_text(did))}", highlight=False, soft_wrap=True)
     for job in report.jobs.values():
         for result in job.results:
             if not result.outcome.green:
                 _red(report, job, result, console)
+    _cut_short(report, "run", console)
+
+
+def _cut_short(report: RunReport, command: str, console: Console) -> None:
+    """If it was, why, and what goes on with it."""
     if report.finished is None:
-        console.print("\nThe run was killed before it ended.", style="red")
+        console.print("\nIt was killed before it ended.", style="red")
     elif report.finished.error:
         console.print(f"\n{escape(clean_text(report.finished.error))}", style="red", highlight=False)
     if report.finished is None or report.finished.error or Outcome.ERROR in report.count():
-        again = shlex.join(["harness", "run", "--resume", str(report.directory)])
+        again = shlex.join(["harness", command, "--resume", str(report.directory)])
         console.print(f"To go on with it:\n    $ {escape(again)}", highlight=False, soft_wrap=True)
+
+
+def bisected(report: RunReport, console: Console) -> None:
+    """The patch that a bisection found, what it changes, what was seen before and after it, and what shows it again."""
+    found = report.bisected
+    if found is None:
+        console.print("The bisection did not get to its end.", style="red")
+        _cut_short(report, "bisect", console)
+        return
+    colour = "red" if found.bad else "green"
+    console.print(f"\n[{colour}]{escape(clean_text(found.answer))}[/{colour}]", highlight=False, soft_wrap=True)
+    for patch in found.suspects:
+        console.print(f"    {escape(clean_text(patch))}", highlight=False, soft_wrap=True)
+    if found.diffstat:
+        console.print(escape(clean_text(found.diffstat)), highlight=False, soft_wrap=True)
+    for point in filter(None, [found.good, found.bad]):
+        job = report.job(found.arch, point)
+        result = job.cases[found.case].result
+        if result.outcome.green:
+            told = f"{result.id}\n    {result.diagnostic}".rstrip()
+            where = f"[green]{result.outcome.value}[/green] {job.arch}/{job.point}"
+            console.print(f"\n{where} {escape(clean_text(told))}", highlight=False, soft_wrap=True)
+        else:
+            _red(report, job, result, console, _EVIDENCE)
+    for point, why in found.skipped.items():
+        console.print(f"could not be tested: {point}: {escape(clean(why))}", highlight=False, soft_wrap=True)
+    console.print(f"\n{found.kernels} kernels")
+    _cut_short(report, "bisect", console)
+
+
+def for_mail(report: RunReport) -> str:
+    """What the series did, plain, with what it was tried on. Raises UserError if the run has not both base and last."""
+    did = effect.table(report)
+    if not did:
+        raise UserError(f"{report.directory} does not compare base and last", hint="harness run --points base,last")
+    compilers = dict.fromkeys(job.properties.get("compiler", "") for job in report.jobs.values())
+    trees = dict.fromkeys(job.properties.get("tree", "") for job in report.jobs.values())
+    on = "\n".join(f"  {name}" for name in filter(None, [*trees, *compilers]))
+    return clean_text(f"{report.series}, before and after:\n\n{did}\n\nTested on\n{on}\n{closing_line(report)}")
 
 
 def _values(report: RunReport, console: Console) -> None:
@@ -103,7 +153,8 @@ def _values(report: RunReport, console: Console) -> None:
     console.print(table, width=max(console.width, _WIDE))
 
 
-def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console) -> None:
+def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console, lines: int = 0) -> None:
+    """With as many `lines` of the log."""
     pointed_out = [line for line in result.log.splitlines()[:1] if line.startswith(POINTED_OUT)]
     diagnostic = "\n    ".join(clean(line) for line in [*result.diagnostic.splitlines(), *pointed_out])
     console.print(
@@ -111,6 +162,8 @@ def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console
         highlight=False,
         soft_wrap=True,
     )
+    for line in result.log.splitlines()[:lines]:
+        console.print(f"    | {escape(clean(line))}", highlight=False, soft_wrap=True)
     console.print(f"    $ {escape(clean(reproduce(report, job, result)))}", highlight=False, soft_wrap=True)
 
 

@@ -35,13 +35,15 @@ def parse(text: str, series: Series) -> tuple[int, ...]:
     return tuple(sorted({number_of(name, series) for name in text.split(",")}))
 
 
-def make(number: int, series: Series, applied: AppliedSeries) -> Point:
+def make(number: int, series: Series, applied: AppliedSeries, attempt: int = 1, promising: bool = True) -> Point:
+    """The point after `number` patches. What the series promises as a whole is expected of the last one, if it is `promising`."""
     results = applied.results[:number]
     commits = [result.commit for result in results if result.commit]
     commit = commits[-1] if commits else applied.base
-    position = Position.BASE if not number else Position.WHOLE if number == len(series.patches) else Position.WITHIN
-    patch = results[-1].patch if results else ""
-    return Point(name_of(number, series), commit, patch, position, number)
+    whole = promising and number == len(series.patches)
+    position = Position.BASE if not number else Position.WHOLE if whole else Position.WITHIN
+    name = name_of(number, series) + (f"-{attempt}" if attempt > 1 else "")
+    return Point(name, commit, results[-1].patch if results else "", position, number, attempt)
 
 
 def news(numbers: Iterable[int]) -> dict[int, slice]:

@@ -20,7 +20,10 @@ class Target(Struct, frozen=True):
     config: dict[str, str]
     """Symbols of the kernel's .config, without CONFIG_."""
     commit: str
+    """Of the tree that it is from."""
     store: Store
+    tests: str = ""
+    """Commit whose selftests are in the guest."""
     commands: tuple[str, ...] = ()
     """Shell commands of the user's."""
     position: Position = Position.WHOLE

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import shlex
 
+import msgspec
+
 from harness.guest import CommandResult, Guest
 from harness.guest.initramfs import SELFTESTS
 from harness.logs import ktap
@@ -38,10 +40,10 @@ class FtracetestSuite(Suite):
 
     def plan(self, target: Target) -> list[Case]:
         folder = f"{SELFTESTS}/test.d"
-        listing = target.store.git("ls-tree", "-r", "--name-only", f"{target.commit}:{folder}").stdout.splitlines()
+        listing = target.store.git("ls-tree", "-r", "--name-only", f"{target.tests}:{folder}").stdout.splitlines()
         # git grep prints <commit>:<path>.
         flagged = target.store.git(
-            *("grep", "--files-with-matches", "^#[ \t]*flags:.*instance", target.commit, "--", folder), check=False
+            *("grep", "--files-with-matches", "^#[ \t]*flags:.*instance", target.tests, "--", folder), check=False
         ).stdout.splitlines()
         twice = {line.split(f"{folder}/", 1)[1] for line in flagged}
         return [
@@ -69,7 +71,7 @@ class FtracetestSuite(Suite):
             return [self._unaccounted(case.label, answer)]
         if any(result.outcome is not Outcome.PASS for result in results):
             results = [self._with_log(result, number, guest) for number, result in enumerate(results, 1)]
-        return results
+        return [_with_origin(result, case.label, target) for result in results]
 
     def _unaccounted(self, name: str, answer: CommandResult) -> CaseResult:
         """ftracetest's output and exit status do not add up: nothing that it said can be believed."""
@@ -83,6 +85,19 @@ class FtracetestSuite(Suite):
         script = f"tail -c {_LOG_BYTES} {_LOGS}/{number}-*-log.*"
         log = guest.run(script, label=f"{self.name}:log", seconds=30).output
         return CaseResult(result.suite, result.name, result.outcome, result.seconds, result.diagnostic or _reason(log), log)
+
+
+def _with_origin(result: CaseResult, file: str, target: Target) -> CaseResult:
+    """A red test of another tree may ask for what this kernel never had."""
+    if result.outcome.green or target.tests == target.commit:
+        return result
+    theirs, own = (
+        target.store.git("ls-tree", commit, f"{SELFTESTS}/test.d/{file}").stdout for commit in (target.tests, target.commit)
+    )
+    if theirs == own:
+        return result
+    why = "the kernel's own tree has another version of this test" if own else "the kernel's own tree has no such test"
+    return msgspec.structs.replace(result, diagnostic="; ".join(filter(None, [result.diagnostic, why])))
 
 
 def _reason(log: str) -> str:

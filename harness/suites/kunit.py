@@ -18,6 +18,9 @@ class KunitSuite(Suite):
     quiet = "kunit.enable=0"
 
     def judge_boot(self, lines: Sequence[str], target: Target, guest: Guest) -> Iterator[CaseResult]:
+        if target.config.get("KUNIT") != "y":
+            yield CaseResult(self.name, "kunit", Outcome.SKIP, diagnostic="CONFIG_KUNIT is not built in")
+            return
         cases = ktap.parse(lines)
         for case in cases:
             yield CaseResult(self.name, case.name, case.outcome, diagnostic=case.diagnostic)

@@ -30,7 +30,7 @@ def ask(guest: Guest, target: Target, script: str, label: str, seconds: float) -
     said = [line for line in lines if line.strip()]
     why = f"{len(values)} values, exit status {answer.status}: {said[-1] if said else 'no word'}"
     if target.kernel.modules_error:
-        why += f"; the harness's modules do not build: {target.kernel.modules_error}"
+        why += f"; the harness's modules are not there: {target.kernel.modules_error}"
     return Value("", why, answer.output, answer.seconds)
 
 

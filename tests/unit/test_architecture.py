@@ -13,7 +13,8 @@ ROOT = Path(harness.__file__).parent
 LAYERS = [
     ["__main__"],
     ["cli"],
-    ["pipeline", "shell"],
+    ["bisect", "shell"],
+    ["pipeline"],
     ["job"],
     ["request"],
     ["suites"],
