@@ -276,6 +276,7 @@ class Job:
             image=built.image,
             initramfs=initramfs,
             cmdline=tuple(word for word in suites.QUIET if word not in judged),
+            memory=guest.room_for(initramfs),
             slowness=kconfig.slowness(config),
         )
         counting = msgspec.structs.replace(boot, cmdline=suites.QUIET, counting=True, cpus=1)
@@ -323,7 +324,7 @@ class Job:
                     explain,
                 )
                 self._sessions += 1
-                tasks.append(self._guest_task(session, qemu.memory(self._arch, first) + _QEMU_MEMORY))
+                tasks.append(self._guest_task(session, self._arch.guest.memory + first.memory + _QEMU_MEMORY))
         return list(filter(None, tasks))
 
     def _guest_task(self, session: suites.Session, memory: int) -> Task | None:

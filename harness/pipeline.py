@@ -192,7 +192,7 @@ def _manifest(request: Request) -> dict[str, Any]:
         "points": [series.points.name_of(number, request.series) for number in request.points],
         "suites": [msgspec.structs.asdict(selection) for selection in request.selections],
         "fragments": [str(path) for path in request.fragments],
-        **({"kernel": msgspec.structs.asdict(request.given)} if request.given else {}),
+        **({"kernel": str(request.given.image), "modules": str(request.given.modules or "")} if request.given else {}),
         "versions": {
             "harness": __version__,
             "python": platform.python_version(),

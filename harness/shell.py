@@ -6,6 +6,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+import msgspec
+
 from harness import guest, kernel, process
 from harness.cache import Cache
 from harness.errors import InfrastructureError, UserError
@@ -30,7 +32,7 @@ class Shell:
         self._vmlinux = built.vmlinux
         compiler = kernel.detect(self._arch, request.toolchain).compiler
         initramfs, _ = guest.build_initramfs(built, job.properties["selftests"], self._arch, compiler, cache)
-        self._boot = Boot(built.image, initramfs.path, QUIET)
+        self._boot = Boot(built.image, initramfs.path, QUIET, memory=guest.room_for(initramfs.path))
         self._accelerator = accelerator_for(self._arch, self._boot, cache, request.accel)
         self._host = Host(self._arch, cache)
         self._directory = report.directory / job.arch / job.point
@@ -64,7 +66,7 @@ class Shell:
                 debugger = "gdb" if self._arch.native else "gdb-multiarch"
                 words = [debugger, str(self._vmlinux), "-ex", f"target remote {socket}"]
                 say.say(f"stopped before its first instruction; in another terminal:\n{process.command_line(words)}")
-            boot = Boot(self._boot.image, self._boot.initramfs, tuple(cmdline), tuple(arguments))
+            boot = msgspec.structs.replace(self._boot, cmdline=tuple(cmdline), arguments=tuple(arguments))
             with guest.started(self._arch, self._accelerator, self._directory, boot, tee=terminal.show, host=self._host) as found:
                 terminal.converse(found)
                 if found.console.closed.is_set() and not found.console.spoke:

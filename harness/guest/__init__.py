@@ -2,7 +2,7 @@
 
 from harness.guest.guest import CommandResult, Guest, GuestGone, GuestLost, GuestTimeout, started
 from harness.guest.host import Host
-from harness.guest.initramfs import build_initramfs
+from harness.guest.initramfs import build_initramfs, room_for
 from harness.guest.qemu import Accelerator, Boot, accelerator_for
 
 __all__ = [
@@ -16,5 +16,6 @@ __all__ = [
     "Host",
     "accelerator_for",
     "build_initramfs",
+    "room_for",
     "started",
 ]

@@ -19,6 +19,8 @@ SELFTESTS = "tools/testing/selftests/ftrace"
 """In the tree, and below / in the guest."""
 
 _RECIPE = "3"
+_USUAL = 64
+"""MiB."""
 
 _FREESTANDING = ("-static", "-O2", "-Wall", "-Werror", "-ffreestanding", "-nostdlib", "-nostdinc", "-fno-stack-protector")
 
@@ -68,6 +70,11 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[
             root.close()
         draft.rename(path)
     return Initramfs(path, digest), False
+
+
+def room_for(initramfs: Path) -> int:
+    """MiB that a guest needs for it beside its usual memory: while it is unpacked, it is there twice."""
+    return 2 * max(0, (initramfs.stat().st_size >> 20) - _USUAL)
 
 
 def _place(source: Path) -> str:

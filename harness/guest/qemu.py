@@ -26,8 +26,6 @@ from harness.guest import host
 
 _QMP_SECONDS = 5.0
 _KVM_SECONDS = 20.0
-_USUAL_INITRAMFS = 64
-"""MiB."""
 
 _PROGRAM_COUNTER = re.compile(
     r"(?:\b(?:RIP|EIP|PC)=|\bR15=(?=[0-9a-f]{8}\b)|\bpc\s+(?:0x)?|\bNIP\s+|\bPSW=mask [0-9a-f]+ addr )"
@@ -53,17 +51,14 @@ class Boot(Struct, frozen=True):
     """Other than the machine's usual."""
     counting: bool = False
     """Time is the number of instructions, one a nanosecond. For one CPU, under TCG."""
+    memory: int = 0
+    """MiB beside the machine's usual."""
     slowness: int = 1
     """How many times longer than usual this kernel takes, by its configuration."""
 
     def patience(self, accelerator: Accelerator) -> int:
         """What deadlines, given in seconds of a usual kernel with KVM, are multiplied by."""
         return self.slowness * (1 if accelerator is Accelerator.KVM else 5)
-
-
-def memory(arch: Arch, boot: Boot) -> int:
-    """MiB of a guest. While its initramfs is unpacked, it is there twice."""
-    return arch.guest.memory + 2 * max(0, (boot.initramfs.stat().st_size >> 20) - _USUAL_INITRAMFS)
 
 
 def accelerator_for(arch: Arch, boot: Boot, cache: Cache, wanted: str = "auto") -> Accelerator:
@@ -126,7 +121,7 @@ def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Seque
         *("-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny"),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-machine", machine.machine, "-accel", accel, "-cpu", machine.cpu[accelerator.value]),
-        *("-m", str(memory(arch, boot)), "-smp", f"{cpus},sockets={cpus}"),
+        *("-m", str(machine.memory + boot.memory), "-smp", f"{cpus},sockets={cpus}"),
         *("-kernel", str(boot.image), "-initrd", str(boot.initramfs), "-append", " ".join(filter(None, cmdline))),
         *(word for chardev in chardevs for word in ("-chardev", chardev)),
         *machine.arguments,

@@ -83,9 +83,7 @@ def adopt(given: Given, arch: Arch, toolchain: Toolchain, commit: str, cache: Ca
 def _unpacked(given: Given, cache: Cache) -> Iterator[tuple[Path, Path | None]]:
     """The image, and the folder of its modules, named after its release."""
     if not given.image.is_file():
-        raise UserError(
-            f"no kernel at {given.image}", hint="--kernel takes an image (vmlinuz, bzImage, Image) or a linux-image .deb"
-        )
+        raise UserError(f"no kernel at {given.image}", hint="--kernel takes an image or a linux-image .deb")
     if given.image.suffix != ".deb":
         yield given.image, _folder(given.modules) if given.modules else None
         return
@@ -115,10 +113,10 @@ def _folder(given: Path) -> Path:
 
 
 def _release(image: Path) -> str:
-    if match := _NAMED.fullmatch(image.name):
-        return match["release"]
-    match = _BANNER.search(image.read_bytes())
-    return match[1].decode() if match else "unknown"
+    if named := _NAMED.fullmatch(image.name):
+        return named["release"]
+    said = _BANNER.search(image.read_bytes())
+    return said[1].decode() if said else "unknown"
 
 
 def _config(image: Path, folder: Path | None, commit: str, cache: Cache) -> str:

@@ -11,8 +11,8 @@ from harness.results.journal import RunReport
 
 
 def run_json(report: RunReport) -> str:
-    """`{"series","tree","exit_code","jobs":[{"arch","point","properties","cases":[...]}],"summary":{outcome: count}}`, with `changes` (what the
-    series did, from base to last) and `bisected` where there are."""
+    """`{"series","tree","exit_code","jobs":[{"arch","point","properties","cases":[...]}],"summary":{outcome: count}}`, with
+    `changes` (what the series did, from base to last) and `bisected` where there are."""
     return to_json(
         {
             "series": report.series,

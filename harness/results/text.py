@@ -40,7 +40,9 @@ def reproduce(report: RunReport, job: JobReport, result: CaseResult) -> str:
             command.append(word)
         elif not has_value:
             next(words, None)
-    command += ["--arch", job.arch, "--points", job.point.partition("-")[0]]
+    command += ["--arch", job.arch]
+    if not any(word.partition("=")[0] == "--kernel" for word in command):
+        command += ["--points", job.point.partition("-")[0]]
     if result.suite == "boot":
         command += ["--suite", "boot"]
     elif result.suite == "command":

@@ -25,6 +25,7 @@ _SECTIONS = re.compile(
     re.VERBOSE,
 )
 """Files of a diff that have no hunks of text."""
+_INDEX = re.compile(r"^index [0-9a-f]+\.\.[0-9a-f]+", re.MULTILINE)
 _NAME_LENGTH = 57
 """Of a file name without .patch, as git format-patch has it."""
 
@@ -75,7 +76,9 @@ def digest(commits: Sequence[Commit]) -> str:
 
 
 def _parts(commit: Commit) -> tuple[str, ...]:
-    return (commit.author, commit.email, commit.date, commit.subject, commit.message, commit.diff)
+    # How many digits of the blobs' names it shows is a matter of the repository that it comes from.
+    diff = _INDEX.sub("index", commit.diff)
+    return (commit.author, commit.email, commit.date, commit.subject, commit.message, diff)
 
 
 def read(mails: Sequence[tuple[str, bytes]], *, scissors: bool = False) -> list[Commit]:
@@ -114,10 +117,12 @@ def _read(name: str, mail: bytes, scissors: bool) -> Commit:
 def _cut(name: str, diff: str) -> str:
     """Without what follows its last hunk: a signature, a mailing list's footer."""
     try:
-        last = max((line.diff_line_no or 0 for file in PatchSet(diff) for hunk in file for line in hunk[-1:]), default=0)
+        last = max((line.diff_line_no or 0 for file in PatchSet(diff) for hunk in file for line in hunk), default=0)
     except UnidiffParseError as error:
         raise UserError(f"{name} is damaged: {error}", hint="write it again with git format-patch") from None
     end = sum(len(line) + 1 for line in diff.split("\n")[:last])
+    if diff.startswith("\\ ", end):  # No newline at end of file
+        end = diff.index("\n", end) + 1
     rest = _SECTIONS.match(diff, end)
     found = diff[:end] + (rest[0] if rest else "")
     if not found:

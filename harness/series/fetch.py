@@ -39,7 +39,8 @@ def mails(path: Path) -> list[bytes]:
                 # git knows a line that begins a mail from one that just begins with From.
                 process.run(["git", "mailsplit", "-b", "--keep-cr", "--mboxrd", "-d8", f"-o{folder}", path], env=IDENTITY)
             except CommandFailed as error:
-                raise UserError(f"{path}: {error.hint.strip() or 'no mails'}", hint="an mbox file, or a Maildir") from None
+                why = error.hint.strip().splitlines()
+                raise UserError(why[0] if why else f"{path} holds no mail", hint="an mbox file, or a Maildir") from None
             found = [file.read_bytes() for file in sorted(Path(folder).iterdir())]
     if not found:
         raise UserError(f"{path} holds no mail", hint="an mbox file, or a Maildir")
