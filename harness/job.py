@@ -145,14 +145,14 @@ class Job:
             self._report_patches()
             toolchain = kernel.detect(self._arch, self._request.toolchain)
             built = self._stage("build", lambda: self._adopt(toolchain) if self._request.given else self._build(toolchain))
+            if not self._request.selections:
+                self._end()
+                return []
             initramfs = self._stage(
                 "initramfs",
                 lambda: guest.build_initramfs(built, self._tests, self._arch, toolchain.compiler, self._cache),
             )
-            if self._request.selections:
-                return self._guest_tasks(built, initramfs.path)
-            self._end()
-            return []
+            return self._guest_tasks(built, initramfs.path)
         except Failed:
             if not self._broken:
                 self._end()
@@ -240,8 +240,8 @@ class Job:
 
     def _recall(self) -> None:
         """What jobs to come want to know of one that was done before."""
-        known = self._cache.read_record("kernels", self._before.properties.get("kernel", ""), Kernel)
-        if known:
+        digest = self._before.properties.get("kernel")
+        if digest and (known := self._cache.read_record("kernels", digest, Kernel)):
             self._context.built[self._arch.name] = Built(self._point, known)
         if key := self._before.properties.get("tested"):
             self._context.tested.setdefault(key, self)

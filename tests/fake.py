@@ -146,6 +146,7 @@ def series(directory: Path, *changes: dict[str, str]) -> Path:
     work = repository(directory.parent / f"{directory.name}-work")
     for number, files in enumerate(changes, 1):
         for name, content in files.items():
+            (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_text(content)
         git(work, "add", "--all")
         git(work, "commit", "--quiet", f"--message=change {number}")

@@ -140,7 +140,7 @@ def test_not_on_base() -> None:
 def test_modules_that_do_not_build_are_named() -> None:
     result = judged("modprobe: no such module\n", 1)
     assert result.outcome is Outcome.FAIL
-    assert "do not build: main.c:7: error" in result.diagnostic
+    assert "are not there: main.c:7: error" in result.diagnostic
 
 
 def test_bundled_claims() -> None:
