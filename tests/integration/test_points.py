@@ -172,8 +172,7 @@ def test_selftests_from_elsewhere(source: tree.Store, tmp_path: Path) -> None:
     (tests / "just_tries.tc").write_text(f"{head}cat what_nobody_has\n")
     with tarfile.open(tmp_path / "newer.tar.gz", "w:gz") as tar:
         tar.add(work, work.name)
-    wanted = ("--suite", "ftracetest:00basic/asks.tc", "--suite", "ftracetest:00basic/just_tries.tc")
-    wanted += ("--suite", "ftracetest:00basic/basic1.tc")
+    wanted = [word for name in ("asks", "just_tries", "basic1") for word in ("--suite", f"ftracetest:00basic/{name}.tc")]
     newer = f"tarball:{tmp_path}/newer.tar.gz"
     done = harness("run", "--series", "none", "--arch", ARCH, "--selftests", newer, *wanted, cwd=tmp_path)
     assert done.returncode == 1, done.stdout + done.stderr
