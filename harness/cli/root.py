@@ -16,9 +16,8 @@ from harness.sandbox import Sandbox
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OUT = Console(highlight=False, soft_wrap=True)
-WIDE = 200
-"""Columns of a table that is no use when it is folded."""
+# A table that is folded to what nobody looks at is no use.
+OUT = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
 ERR = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

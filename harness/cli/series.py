@@ -11,7 +11,7 @@ from rich.table import Table
 
 from harness import sandbox, series, tree
 from harness.cache import Cache
-from harness.cli.root import ERR, OUT, WIDE, cache_option, cli, mbox_option
+from harness.cli.root import ERR, OUT, cache_option, cli, mbox_option
 from harness.logs.lines import clean_text
 from harness.model import Series, to_json
 from harness.sandbox import Sandbox
@@ -96,7 +96,7 @@ def series_check(spec: str, mbox: Path | None, tree_spec: str | None, as_json: b
     if as_json:
         click.echo(to_json(verdict.patches).decode())
     else:
-        OUT.print(_table(verdict.patches), width=max(OUT.width, WIDE))
+        OUT.print(_table(verdict.patches))
         for line in [f"tree: {source.version}, {source.source}, {source.commit[:12]}", *_facts(found)]:
             OUT.print(escape(clean_text(line)))
     for line in (*verdict.remarks, *verdict.complaints):

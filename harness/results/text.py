@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import shlex
+from collections import Counter
 
 from rich.console import Console
 from rich.markup import escape
@@ -21,8 +22,7 @@ STAGES = ("apply", "config", "build", "initramfs", "accelerator", "guest")
 _NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out", "--case", "--repeat")
 _FLAGS = ("--per-patch",)
 
-_WIDE = 200
-"""Columns of a table that is no use when it is folded."""
+_FEW_POINTS = 2
 _EVIDENCE = 30
 """Lines of a log that are shown where there is just one red case to look at."""
 _COLOURS = {True: "green", False: "red"}
@@ -53,7 +53,32 @@ def reproduce(report: RunReport, job: JobReport, result: CaseResult) -> str:
 
 
 def summary(report: RunReport, console: Console) -> None:
-    """The counts of every suite, then every red case with what reproduces it."""
+    """What came of every suite, then every red case with what reproduces it."""
+    points = Counter(job.arch for job in report.jobs.values())
+    table = _points(report) if max(points.values(), default=0) > _FEW_POINTS else _suites(report)
+    console.print(table)
+    _values(report, console)
+    if used := report.usage:
+        console.print(
+            f"\n{used.cpu:.0f} s of CPU in {used.wall:.0f} s on {used.cores} cores: {used.share:.0%} of them", highlight=False
+        )
+    if did := effect.table(report):
+        console.print(f"\nWhat the series did:\n{escape(clean_text(did))}", highlight=False, soft_wrap=True)
+    alike: dict[tuple[str, ...], list[tuple[JobReport, CaseResult]]] = {}
+    for job in report.jobs.values():
+        for result in job.results:
+            if not result.outcome.green:
+                key = (job.arch, result.id, result.outcome, result.diagnostic)
+                alike.setdefault(key, []).append((job, result))
+    for (job, result), *others in alike.values():
+        _red(report, job, result, console)
+        if others:
+            console.print(f"    and at {', '.join(other.point for other, _ in others)}", highlight=False, soft_wrap=True)
+    _cut_short(report, "run", console)
+
+
+def _suites(report: RunReport) -> Table:
+    """A row for each suite, a column for each outcome."""
     table = Table(box=None, pad_edge=False)
     table.add_column("")
     for outcome in report.count():
@@ -63,19 +88,26 @@ def summary(report: RunReport, console: Console) -> None:
             outcomes = [result.outcome for result in job.results if result.suite == suite]
             counts = [str(outcomes.count(outcome) or "") for outcome in report.count()]
             table.add_row(f"{job.arch}/{job.point} {suite}", *counts)
-    console.print(table)
-    _values(report, console)
-    if used := report.usage:
-        console.print(
-            f"\n{used.cpu:.0f} s of CPU in {used.wall:.0f} s on {used.cores} cores: {used.share:.0%} of them", highlight=False
-        )
-    if did := effect.table(report):
-        console.print(f"\nWhat the series did:\n{escape(clean_text(did))}", highlight=False, soft_wrap=True)
+    return table
+
+
+def _points(report: RunReport) -> Table:
+    """A row for each point, a column for each suite."""
+    suites = dict.fromkeys(result.suite for result in report.results)
+    table = Table(box=None, pad_edge=False)
+    for name in ("", *suites, "", ""):
+        table.add_column(name)
     for job in report.jobs.values():
-        for result in job.results:
-            if not result.outcome.green:
-                _red(report, job, result, console)
-    _cut_short(report, "run", console)
+        cells = []
+        for suite in suites:
+            outcomes = [result.outcome for result in job.results if result.suite == suite]
+            red = sum(not outcome.green for outcome in outcomes)
+            cells.append(f"[red]{red} of {len(outcomes)} red[/red]" if red else f"[green]{len(outcomes) or ''}[/green]")
+        leader = job.properties.get("results_of")
+        patch = job.properties.get("patch", "none")
+        told = [f"tested at {leader}" if leader else "", "" if patch == "none" else escape(clean(patch))]
+        table.add_row(f"{job.arch}/{job.point}", *cells, *told)
+    return table
 
 
 def _cut_short(report: RunReport, command: str, console: Console) -> None:
@@ -152,7 +184,7 @@ def _values(report: RunReport, console: Console) -> None:
                 row.append(f"{value / base.value:.2f}" if value is not None and base and base.value else "")
         table.add_row(*map(escape, row))
     console.print()
-    console.print(table, width=max(console.width, _WIDE))
+    console.print(table)
 
 
 def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console, lines: int = 0) -> None:
