@@ -50,7 +50,7 @@ def series(tmp_path_factory: pytest.TempPathFactory, source: tree.Store) -> Path
     header = "#include <linux/utsname.h>\n"
     warns = "static void nobody_calls_it(void)\n{\n}\n\n"
     version = [
-        texts[VERSION].replace(header, f"{header}\n/* What uname tells. */\n"),
+        texts[VERSION].replace(header, f"{header.rstrip()} /* What uname tells. */\n"),  # where no line number changes
         texts[VERSION].replace(
             "seq_printf(m, linux_proc_banner", 'seq_puts(m, "Minix, not ");\n\tseq_printf(m, linux_proc_banner'
         ),
