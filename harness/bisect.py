@@ -13,11 +13,8 @@ from harness.model import UNREPORTED, CaseResult, Outcome, Point
 from harness.pipeline import Prepared
 from harness.request import Request
 from harness.results import JobReport, journal, read_run
-from harness.results.text import STAGES
+from harness.results.text import BUILT, STAGES
 from harness.tree import Store
-
-_BUILT = ("apply", "config", "build")
-"""Stages whose cases can be asked for without a guest."""
 
 
 class Seen(Struct, frozen=True):
@@ -41,7 +38,7 @@ def suite_specs(case: str) -> tuple[list[str] | None, list[str]]:
     suite, _, name = case.partition(":")
     if not name:
         raise UserError(f"'{case}' is no case", hint="SUITE:NAME, as the summary of a run has it")
-    if suite in _BUILT:
+    if suite in BUILT:
         return None, []
     if suite in STAGES:
         raise UserError(f"'{case}' is no case of the kernel", hint="what goes wrong on this machine is no patch's fault")

@@ -21,7 +21,7 @@ from harness.durations import Durations
 from harness.errors import CommandFailed, InfrastructureError, UserError
 from harness.guest import Boot, Host, qemu
 from harness.kernel import Jobserver, kconfig
-from harness.model import AppliedSeries, CaseResult, Kernel, Outcome, PatchState, Point, Position, Tree
+from harness.model import WARNINGS, AppliedSeries, CaseResult, Kernel, Outcome, PatchState, Point, Position, Tree
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import Journal, RunReport, journal
@@ -236,7 +236,8 @@ class Job:
         found = kernel.new_warnings(built.warnings, before.kernel.warnings)
         why = f"{len(found)} new since {before.point.name}: {found[0]}" if found else ""
         outcome = Outcome.FAIL if found else Outcome.PASS
-        self._emit(CaseResult("build", "warnings", outcome, diagnostic=why, log="\n".join(found)))
+        suite, _, name = WARNINGS.partition(":")
+        self._emit(CaseResult(suite, name, outcome, diagnostic=why, log="\n".join(found)))
 
     def _recall(self) -> None:
         """What jobs to come want to know of one that was done before."""

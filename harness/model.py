@@ -335,6 +335,9 @@ POINTED_OUT = "first in the series' own files: "
 """How the log of a case begins whose evidence leads to the series, with file:line."""
 
 
+WARNINGS = "build:warnings"
+"""The case, by its id, that is red at a point with compiler warnings that the one before has not."""
+
 UNREPORTED = "asked for, but no case reported"
 """The diagnostic of a case that was named, and that no guest knew of."""
 

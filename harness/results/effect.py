@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator
 from enum import StrEnum
 
 from msgspec import Struct
 
-from harness.model import CaseResult, Outcome
+from harness.model import WARNINGS, CaseResult, Outcome
 from harness.results.journal import JobReport, RunReport
 
 _FROM, _TO = "base", "last"
-_NOT_OF_A_KERNEL = ("apply",)
-"""Suites whose cases are the series' own, not the kernel's."""
+_NOT_OF_A_KERNEL = ("apply:*", WARNINGS)
+"""Cases that only a patch can have."""
 
 
 class Effect(StrEnum):
@@ -61,7 +62,11 @@ def _of(report: RunReport, arch: str) -> Iterator[Change]:
 
 
 def _cases(job: JobReport) -> dict[str, CaseResult]:
-    return {result.id: result for result in job.results if result.suite not in _NOT_OF_A_KERNEL}
+    return {
+        result.id: result
+        for result in job.results
+        if not any(fnmatch.fnmatchcase(result.id, pattern) for pattern in _NOT_OF_A_KERNEL)
+    }
 
 
 def _effect(old: CaseResult | None, new: CaseResult | None) -> Effect:

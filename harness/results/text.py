@@ -12,13 +12,17 @@ from rich.table import Table
 
 from harness.errors import UserError
 from harness.logs.lines import clean, clean_text
-from harness.model import POINTED_OUT, CaseResult, Outcome
+from harness.model import POINTED_OUT, WARNINGS, CaseResult, Outcome
 from harness.results import effect
 from harness.results.journal import JobReport, RunReport
 
-STAGES = ("apply", "config", "build", "initramfs", "accelerator", "guest")
+BUILT = ("apply", "config", "build")
+"""What is reported before there is a guest."""
+STAGES = (*BUILT, "initramfs", "accelerator", "guest")
 """What is reported like a suite, but cannot be asked for."""
 
+_OF_A_GUEST = ("--selftests",)
+"""Options that only a command takes that boots one."""
 _NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out", "--case", "--repeat")
 _FLAGS = ("--per-patch",)
 
@@ -30,19 +34,21 @@ _COLOURS = {True: "green", False: "red"}
 
 def reproduce(report: RunReport, job: JobReport, result: CaseResult) -> str:
     """One command that runs this case again: the run's own, narrowed to the case."""
-    command = ["run"]
+    build = result.suite in BUILT
+    left_out = (*_NARROWED, *_OF_A_GUEST) if build else _NARROWED
+    command = ["build" if build else "run"]
     words = iter(report.started.arguments[1:] if report.started else ())
     for word in words:
         name, has_value, _ = word.partition("=")
         if name in _FLAGS:
             continue
-        if name not in _NARROWED:
+        if name not in left_out:
             command.append(word)
         elif not has_value:
             next(words, None)
     command += ["--arch", job.arch]
     if not any(word.partition("=")[0] == "--kernel" for word in command):
-        command += ["--points", job.point.partition("-")[0]]
+        command += ["--points", ",".join([*_compared(report, job, result), job.point.partition("-")[0]])]
     if result.suite == "boot":
         command += ["--suite", "boot"]
     elif result.suite == "command":
@@ -50,6 +56,12 @@ def reproduce(report: RunReport, job: JobReport, result: CaseResult) -> str:
     elif result.suite not in STAGES:
         command += ["--suite", f"{result.suite}:{glob.escape(result.name)}"]
     return shlex.join(["harness", *command])
+
+
+def _compared(report: RunReport, job: JobReport, result: CaseResult) -> list[str]:
+    """The point that the case is about as well: what is new is new since then."""
+    points = [point for arch, point in report.jobs if arch == job.arch]
+    return points[: points.index(job.point)][-1:] if result.id == WARNINGS else []
 
 
 def summary(report: RunReport, console: Console) -> None:
@@ -130,7 +142,7 @@ def bisected(report: RunReport, console: Console) -> None:
         return
     colour = "red" if found.bad else "green"
     console.print(f"\n[{colour}]{escape(clean_text(found.answer))}[/{colour}]", highlight=False, soft_wrap=True)
-    for patch in found.suspects:
+    for patch in found.suspects if len(found.suspects) > 1 else ():
         console.print(f"    {escape(clean_text(patch))}", highlight=False, soft_wrap=True)
     if found.diffstat:
         console.print(escape(clean_text(found.diffstat)), highlight=False, soft_wrap=True)

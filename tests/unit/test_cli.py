@@ -39,6 +39,17 @@ def harness(*arguments: str | Path, cwd: Path, stdin: str = "") -> subprocess.Co
         (["run", "--nonsense"], "No such option"),
         (["run", "--sandbox", "maybe"], "'auto', 'on', 'off'"),
         (["run", "--resume", "nowhere"], "no run in"),
+        (["run", "--per-patch", "--points", "base"], "together"),
+        (["run", "--mbox", "nowhere"], "nowhere"),
+        (["run", "--selftests", "svn:x"], "unknown tree 'svn:x'"),
+        (["run", "--series", "git:nowhere#a..b"], "no git repository"),
+        (["bisect"], "--case SUITE:NAME"),
+        (["bisect", "--case", "kunit"], "'kunit' is no case"),
+        (["bisect", "--case", "kunit:a.b"], "one architecture"),
+        (["bisect", "--case", "kunit:a.b", "--arch", "arm64", "--series", "none"], "has no patches"),
+        (["bisect", "--resume", "nowhere"], "no run in"),
+        (["series", "show", "lore:nonsense"], "no message id"),
+        (["series", "export", "none", "out"], "has no patches"),
         (["nonsense"], "No such command"),
         (["report", "nowhere"], "no run in nowhere"),
         (["doctor", "--arch", "vax"], "unknown architecture"),
@@ -120,6 +131,19 @@ def test_series_check(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "conflict" in done.stdout
     assert "main.c" in done.stdout
+
+
+def test_series_goes_from_form_to_form(tmp_path: Path) -> None:
+    quilt = fake.series(tmp_path / "quilt", {"main.c": "int first;\n"}, {"other.c": "four\n"})
+    said = [
+        harness("series", "export", *words, cwd=tmp_path).stdout.split()[-1]
+        for words in ((quilt, "all.mbox"), ("all.mbox", "again"), ("again", "last", "--format", "mbox"))
+    ]
+    assert len(set(said)) == 1
+    assert harness("series", "export", "again", "all.mbox", cwd=tmp_path).returncode == 2
+    done = harness("series", "show", "last", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "0002-change-2.patch  change 2  (1 files)" in done.stdout
 
 
 def test_doctor_says_what_installs_what_is_missing(tmp_path: Path) -> None:

@@ -99,6 +99,7 @@ def test_new_warnings_are_the_patchs_that_brings_them(bench: Bench) -> None:
     assert seen == {"base": None, "0001": red, "0002": green, "0003": green, "0004": red, "last": green}
     told = next(result for result in report.job(ARCH, "0004").results if result.id == "build:warnings")
     assert told.diagnostic.startswith("1 new since 0003: main.c:")
+    assert text.reproduce(report, report.job(ARCH, "0004"), told) == f"harness build --arch {ARCH} --points 0003,0004"
     # What stands is known of a kernel that compiled nothing, too.
     assert report.job(ARCH, "0003").properties["warnings"] == "1"
 
@@ -155,7 +156,7 @@ def test_sixteen_patches_take_six_kernels(bench: Bench, culprit: int) -> None:
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     point = "last" if culprit == 16 else f"{culprit:04d}"
     assert f"{culprit:04d}-change-{culprit}.patch turns build:build red" in shown
-    assert f"$ harness run --arch {ARCH} --points {point}" in shown
+    assert f"$ harness build --arch {ARCH} --points {point}" in shown
     assert f"pass {ARCH}/{found.good} build:build" in shown
 
 
