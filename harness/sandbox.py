@@ -39,7 +39,10 @@ _MACHINE = (
 _TEMPORARY = "/var/tmp"
 """A folder of its own for each command: what is in /tmp may be wanted."""
 _CCACHE_CONFIG = "ccache.conf"
-_ALONE = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent")
+_ALONE = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--as-pid-1")
+# bwrap's own init would report how the command ended, but not what CPU time it took; and the command must not be init itself,
+# which no signal ends.
+_AS_INIT = ("sh", "-c", '"$@"; exit $?', "sh")
 
 
 def enter(wanted: Sandbox, cache: Cache) -> str:
@@ -60,7 +63,7 @@ def enter(wanted: Sandbox, cache: Cache) -> str:
         for folder in ccache:
             # It holds outside as well.
             words += ["--ro-bind", str(folder / _CCACHE_CONFIG), str(folder / _CCACHE_CONFIG)]
-        return [*words, *_ALONE, "--setenv", "TMPDIR", _TEMPORARY, "--"]
+        return [*words, *_ALONE, "--setenv", "TMPDIR", _TEMPORARY, "--", *_AS_INIT]
 
     why = _problem(prefix(()))
     if not why:

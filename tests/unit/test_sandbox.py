@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import resource
 import socket
 import sys
 from collections.abc import Iterator
@@ -54,6 +55,17 @@ def test_no_network_and_no_other_process(cache: Cache) -> None:
         assert process.run([sys.executable, "-c", connect], confined=(), check=False).returncode != 0
     seen = process.run(["sh", "-c", "cd /proc; echo [0-9]*"], confined=()).stdout.split()
     assert len(seen) < 5
+
+
+def test_cpu_time_is_counted(cache: Cache) -> None:
+    def used() -> float:
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    work = "import time\nwhile time.process_time() < 0.3: pass\nprint(time.process_time())"
+    before = used()
+    took = process.run([sys.executable, "-c", work], confined=()).stdout
+    assert used() - before >= float(took)
 
 
 def test_status_output_and_end_are_those_of_the_command(cache: Cache) -> None:
