@@ -9,11 +9,12 @@ from msgspec import Struct
 
 from harness import series
 from harness.errors import InfrastructureError, UserError
-from harness.model import UNREPORTED, CaseResult, Outcome, Point
+from harness.model import BUILT, WARNINGS, CaseResult, Outcome, Point
 from harness.pipeline import Prepared
 from harness.request import Request
 from harness.results import JobReport, journal, read_run
-from harness.results.text import BUILT, STAGES
+from harness.results.journal import Verdict
+from harness.results.text import STAGES
 from harness.tree import Store
 
 
@@ -38,6 +39,8 @@ def suite_specs(case: str) -> tuple[list[str] | None, list[str]]:
     suite, _, name = case.partition(":")
     if not name:
         raise UserError(f"'{case}' is no case", hint="SUITE:NAME, as the summary of a run has it")
+    if suite == "apply" or case == WARNINGS:
+        raise UserError(f"'{case}' cannot be bisected", hint="`harness series check` and --per-patch say it of every patch")
     if suite in BUILT:
         return None, []
     if suite in STAGES:
@@ -48,8 +51,9 @@ def suite_specs(case: str) -> tuple[list[str] | None, list[str]]:
 class Bisection:
     """A plan for the pipeline. It goes where a killed one was going, since the journal has what was tested before."""
 
-    def __init__(self, request: Request, case: str, repeat: int) -> None:
-        """Green is what is green `repeat` times. Raises UserError for what cannot be bisected."""
+    def __init__(self, request: Request, case: str, repeat: int, good: str = series.points.BASE) -> None:
+        """Green is what is green `repeat` times; `good` is the point at which it is said to be. Raises UserError for what cannot
+        be bisected."""
         if len(request.archs) != 1:
             raise UserError("a bisection needs one architecture", hint="--arch A")
         if not request.series.patches:
@@ -58,10 +62,13 @@ class Bisection:
         self._arch = request.archs[0].name
         self._case = case
         self._repeat = repeat
+        self._good = series.points.number_of(good, request.series)
+        if self._good == len(request.series.patches):
+            raise UserError("the last point is where it is red", hint="--good names one before it")
         self._seen: dict[int, Seen] = {}
 
     def __call__(self, prepared: Prepared) -> None:
-        ends = [0, len(self._request.series.patches)]
+        ends = [self._good, len(self._request.series.patches)]
         good, bad = (self._probe(number, prepared) for number in ends)
         if good.green and bad.red:
             low, high = ends
@@ -96,10 +103,12 @@ class Bisection:
         if broken := next((one for one in results.values() if one.outcome is Outcome.ERROR), None):
             raise InfrastructureError(f"{job.arch}/{job.point}: {broken.id}: {broken.diagnostic}", hint="harness bisect --resume")
         found = results.get(self._case)
-        if found and found.diagnostic != UNREPORTED:
+        if found and found.ran and found.outcome is not Outcome.SKIP:
             return Seen(point, found)
-        other = next((one for one in results.values() if not one.outcome.green and one is not found), None)
-        return Seen(point, None, f"{other.id}: {other.diagnostic.splitlines()[0]}" if other else "no such case")
+        # Neither a case that is skipped nor one that nobody came to run is green, or red.
+        whys = [one for one in results.values() if not one.outcome.green and one.id not in (self._case, WARNINGS)]
+        whys += [found] if found else []
+        return Seen(point, None, f"{whys[0].id}: {whys[0].outcome}: {whys[0].diagnostic}" if whys else "no such case")
 
     def _tell(self, good: Seen, bad: Seen, prepared: Prepared) -> None:
         patches = self._request.series.patches[good.point.number : bad.point.number] if good.green and bad.red else ()
@@ -109,6 +118,7 @@ class Bisection:
             journal.now(),
             self._arch,
             self._case,
+            Verdict.FOUND if patches else Verdict.GREEN if bad.green else Verdict.UNKNOWN,
             good=good.point.name if good.green else "",
             bad=bad.point.name if bad.red else "",
             suspects=tuple(patch.name for patch in patches),
@@ -130,6 +140,8 @@ class Bisection:
                 yield f"{seen.point.name} cannot be tested ({seen.why})."
             elif not right:
                 yield f"{seen.point.name} is not {wanted}, but {seen.result.outcome.value}."
+        if not good.green:
+            yield "Name an earlier point at which it is green, or a later one: --good."
         if bad.green:
             yield "If it is red in a run, that is for what the series promises as a whole: must-run cases, claims, limits."
-        yield "There is nothing to bisect."
+            yield "There is nothing to bisect."

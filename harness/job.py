@@ -21,11 +21,12 @@ from harness.durations import Durations
 from harness.errors import CommandFailed, InfrastructureError, UserError
 from harness.guest import Boot, Host, qemu
 from harness.kernel import Jobserver, kconfig
-from harness.model import WARNINGS, AppliedSeries, CaseResult, Kernel, Outcome, PatchState, Point, Position, Tree
+from harness.model import BUILT, WARNINGS, AppliedSeries, CaseResult, Kernel, Outcome, PatchState, Point, Position, Tree
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import Journal, RunReport, journal
 from harness.schedule import Kind, Task
+from harness.shared import Shared
 from harness.suites import Target
 from harness.suites.policy import Policy, read_known
 from harness.tree import Store
@@ -38,9 +39,6 @@ _BUILD_MEMORY = 2048
 """MiB: the link of vmlinux and the making of its BTF take the most."""
 _QEMU_MEMORY = 256
 """MiB, beside the guest's own: QEMU itself and what it has translated."""
-
-_OF_ITS_OWN = ("apply", "config", "build", "initramfs", "accelerator")
-"""What a job finds out before it has a guest."""
 
 _PATCH_OUTCOMES = {
     PatchState.APPLIED: (Outcome.PASS, ""),
@@ -79,8 +77,8 @@ class Context(Struct, frozen=True):
     """For each point, the patches that it has and the run's point before it has not."""
     built: dict[str, Built] = {}
     """The newest kernel of each architecture."""
-    tested: dict[str, Job] = {}
-    """Those who test a kernel, by all that the results depend on."""
+    tested: dict[str, Shared] = {}
+    """What is told of kernels, by all that it depends on."""
 
 
 class Job:
@@ -115,10 +113,8 @@ class Job:
         self._policy = Policy(arch.name, toolchain, read_known(), self._must_run)
         for result in self._before.results:
             self._policy.judge(result)
-        self._told = [result for result in self._before.results if result.suite not in _OF_ITS_OWN]
-        """By guests."""
-        self._followers: list[Job] = []
-        self._ended = self.finished
+        told = [result for result in self._before.results if result.suite not in BUILT]
+        self._shared = Shared(point.name, told, self.finished)
         if self.finished:
             self._recall()
 
@@ -138,6 +134,7 @@ class Job:
             self._properties(
                 base=self._tree.commit,
                 commit=self._point.commit,
+                number=str(self._point.number),
                 patch=self._point.patch or "none",
                 tree=self._tree.source,
                 selftests=self._tests,
@@ -174,6 +171,14 @@ class Job:
     def _adopt(self, toolchain: kernel.Toolchain) -> tuple[Kernel, bool]:
         assert self._request.given
         given, cached = kernel.adopt(self._request.given, self._arch, toolchain, self._point.commit, self._cache)
+        self._check_same(given)
+        if own := self._request.series.fragment:
+            sources = functools.partial(Store(self._cache).sources, self._point.commit)
+            try:
+                kconfig.prove(given.config, self._arch, [own], [own], (), sources, toolchain)
+            except kernel.ConfigNotProved as failure:
+                self._emit(CaseResult("config", "config", Outcome.FAIL, diagnostic=failure.message))
+                raise Failed from None
         self._properties(release=given.release, config=given.config_digest, compiler=given.compiler, kernel=given.digest)
         self._say(f"kernel {given.release}: {self._request.given.image}")
         return given, cached
@@ -201,11 +206,7 @@ class Job:
             self._emit(CaseResult("config", "config", Outcome.PASS))
             self._emit(CaseResult("build", "build", Outcome.FAIL, diagnostic=failure.message, log=failure.hint))
             raise Failed from None
-        if built.digest != self._before.properties.get("kernel", built.digest):
-            raise UserError(
-                f"{self._name}: the kernel is not the one that the finished cases ran on",
-                hint="the compiler or the harness has changed since: start a new run",
-            )
+        self._check_same(built)
         self._emit(CaseResult("config", "config", Outcome.PASS))
         self._emit(CaseResult("build", "build", Outcome.PASS, seconds=built.seconds, log="\n".join(built.warnings)))
         self._properties(
@@ -227,6 +228,14 @@ class Job:
         self._say(f"kernel {built.release}: {made}{ccache}{warnings}")
         return built, cached
 
+    def _check_same(self, built: Kernel) -> None:
+        """Raises UserError if what was finished before ran on another kernel."""
+        if built.digest != self._before.properties.get("kernel", built.digest):
+            raise UserError(
+                f"{self._name}: the kernel is not the one that the finished cases ran on",
+                hint="the compiler, the harness or the kernel has changed since: start a new run",
+            )
+
     def _report_warnings(self, built: Kernel) -> None:
         """New ones are charged to the patches since the point before."""
         before = self._context.built.get(self._arch.name)
@@ -245,28 +254,22 @@ class Job:
         if digest and (known := self._cache.read_record("kernels", digest, Kernel)):
             self._context.built[self._arch.name] = Built(self._point, known)
         if key := self._before.properties.get("tested"):
-            self._context.tested.setdefault(key, self)
+            self._context.tested.setdefault(key, self._shared)
 
     def _shares(self, built: Kernel, initramfs: Path, accelerator: str) -> bool:
         """Whether another job tests the very same, and nothing else is expected of it: then its results are ours."""
         expected = self._point.position if {"claims", "bench"} & {one.suite for one in self._request.selections} else ""
         key = digest_of(
-            *(self._arch.name, file_digest(built.image), file_digest(initramfs), accelerator, repr(self._must_run), expected),
-            str(self._point.attempt),
+            *(self._arch.name, file_digest(built.image), file_digest(initramfs), built.config_digest),
+            *(accelerator, repr(self._must_run), expected, str(self._point.attempt)),
         )
         self._properties(tested=key)
-        leader = self._context.tested.setdefault(key, self)
-        if leader is self:
+        tested = self._context.tested.setdefault(key, self._shared)
+        if tested is self._shared:
             return False
-        self._properties(results_of=leader._point.name)
-        self._say(f"the kernel and the guest are those of {leader._name}: so are the results")
-        with leader._lock:
-            for result in leader._told:
-                self._emit(result)
-            if leader._ended:
-                self._end()
-            else:
-                leader._followers.append(self)
+        self._properties(results_of=tested.point)
+        self._say(f"the kernel and the guest are those of {tested.point}: so are the results")
+        tested.join(self._record, self._end)
         return True
 
     def _guest_tasks(self, built: Kernel, initramfs: Path) -> list[Task]:
@@ -373,30 +376,27 @@ class Job:
 
     def _end(self) -> None:
         self._events.write(journal.JobFinished(journal.now(), self._arch.name, self._point.name))
-        with self._lock:
-            self._ended = True
-            followers = list(self._followers)
-        for follower in followers:
-            follower._end()
+        self._progress.done(self._name)
+        self._shared.end()
 
     def _emit(self, result: CaseResult) -> None:
         process.check_stopped()
         with self._lock:
             judged = self._policy.judge(result)
-            if not journal.supersedes(judged, self._before.cases.get(result.id)):
+        self._record(judged)
+        self._step(f"{self._done} cases, {self._red} red, {judged.id}")
+        if judged.suite not in BUILT:
+            self._shared.report(judged)
+
+    def _record(self, judged: CaseResult) -> None:
+        with self._lock:
+            if not journal.supersedes(judged, self._before.cases.get(judged.id)):
                 return
             self._done += 1
             self._red += not judged.outcome.green
-            followers = []
-            if result.suite not in _OF_ITS_OWN:
-                self._told.append(result)
-                followers = list(self._followers)
         self._events.write(journal.CaseFinished(journal.now(), self._arch.name, self._point.name, judged))
         if not judged.outcome.green:
             self._say(f"{judged.outcome.value}: {judged.id}: {judged.diagnostic.splitlines()[0] if judged.diagnostic else ''}")
-        self._step(f"{self._done} cases, {self._red} red, {judged.id}")
-        for follower in followers:
-            follower._emit(result)
 
     def _finished(self, stage: str, seconds: float, cached: bool) -> None:
         event = journal.StageFinished(journal.now(), self._arch.name, self._point.name, stage, round(seconds, 3), cached)

@@ -335,11 +335,11 @@ POINTED_OUT = "first in the series' own files: "
 """How the log of a case begins whose evidence leads to the series, with file:line."""
 
 
+BUILT = ("apply", "config", "build")
+"""What is reported like a suite before there is a guest."""
+
 WARNINGS = "build:warnings"
 """The case, by its id, that is red at a point with compiler warnings that the one before has not."""
-
-UNREPORTED = "asked for, but no case reported"
-"""The diagnostic of a case that was named, and that no guest knew of."""
 
 
 class CaseResult(Struct, frozen=True):
@@ -356,6 +356,8 @@ class CaseResult(Struct, frozen=True):
     value: float | None = None
     """What it measured, in `unit`."""
     unit: str = ""
+    ran: bool = True
+    """Whether it came to that: no guest was there for it, or none knew of it, if not."""
 
     @property
     def id(self) -> str:

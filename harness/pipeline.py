@@ -20,6 +20,7 @@ from harness import __version__, kernel, process, sandbox, series, tree
 from harness.cache import Cache
 from harness.errors import HarnessError, UserError
 from harness.guest import qemu
+from harness.guest.initramfs import SELFTESTS
 from harness.job import Context, Job
 from harness.model import AppliedSeries, Outcome, Point
 from harness.progress import Progress
@@ -138,6 +139,11 @@ def _prepared(
     selftests = tree.resolve(request.selftests, cache) if request.selftests else source
     if request.selftests:
         progress.say(f"selftests {selftests.version} from {selftests.source}")
+        if not tree.Store(cache).has_folder(selftests.commit, SELFTESTS):
+            raise UserError(f"{request.selftests} has no {SELFTESTS}", hint="--selftests takes a kernel tree")
+        for job in before.jobs.values():
+            if job.properties.get("selftests", selftests.commit) != selftests.commit:
+                raise UserError(f"{request.selftests} is another tree than when the run began", hint="start a new run")
         manifest["selftests"] = msgspec.structs.asdict(selftests)
         rundir.write_manifest(before.directory, manifest)
     progress.step("tree", f"applying {request.series.name}")
@@ -177,6 +183,8 @@ def _finish(directory: Path, events: Journal, code: int, error: str) -> RunRepor
         outcomes = report.count()
         red = any(not outcome.green for outcome in outcomes)
         code = 3 if Outcome.ERROR in outcomes else 1 if red or not outcomes else 0
+        if found := report.bisected:
+            code = 0 if found.verdict is journal.Verdict.GREEN else 1
     report.finished = journal.RunFinished(journal.now(), code, error)
     with contextlib.suppress(OSError):
         events.write(report.finished)

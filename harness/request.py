@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -80,8 +81,8 @@ def parse(
         tree.check_spec(selftests)
     if modules and not kernel_image:
         raise UserError("--modules without --kernel", hint="they are those of a kernel that was built elsewhere")
-    if kernel_image and not kernel_image.is_file():
-        raise UserError(f"no kernel at {kernel_image}", hint="--kernel takes an image or a linux-image .deb")
+    if kernel_image and not (kernel_image.is_file() and os.access(kernel_image, os.R_OK)):
+        raise UserError(f"no kernel at {kernel_image} that can be read", hint="--kernel takes an image or a linux-image .deb")
     if kernel_image and (len(targets) != 1 or fragments or points or per_patch):
         raise UserError("a kernel from elsewhere is one kernel", hint="--arch A, and no --config, --points or --per-patch")
     for target in targets:

@@ -58,13 +58,15 @@ def run(context: click.Context, /, unfinished: Path | None, **options: Any) -> i
 @click.option(
     "--repeat", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Times to be green before it counts."
 )
+@click.option("--good", default="base", show_default=True, metavar="P", help="A point at which it is green.")
 @resume_option
 @click.pass_context
 def bisect_command(context: click.Context, /, unfinished: Path | None, **options: Any) -> int:
     """Find the patch of the series that turns a case red, on one architecture. Exit code 0 if it is green with all of them.
 
     \b
-    harness bisect --arch arm64 --case kunit:fprobe_test.test_fprobe
+    harness bisect --arch x86_64 --case kunit:fprobe_test.test_fprobe
+    harness bisect --arch arm64 --case kunit:fprobe_test.test_fprobe --good 22       which the base does not have
     harness bisect --arch x86_64 --case 'ftracetest:ftrace/fgraph-filter.tc' --repeat 5
     harness bisect --arch s390x --case build:build
     """
@@ -163,12 +165,12 @@ def _all(options: dict[str, Any], arguments: tuple[str, ...] = ()) -> tuple[Requ
 
 
 def _bisection(options: dict[str, Any], arguments: tuple[str, ...] = ()) -> tuple[Request, Plan]:
-    case, repeat = options.pop("case"), options.pop("repeat")
+    case, repeat, good = (options.pop(name) for name in ("case", "repeat", "good"))
     if not case:
         raise UserError("bisect what?", hint="--case SUITE:NAME, as the summary of a run names it")
     suite_specs, commands = bisect.suite_specs(case)
     wanted = _parse({**options, "suite_specs": suite_specs, "commands": commands, "per_patch": True}, arguments)
-    return wanted, bisect.Bisection(wanted, case, repeat)
+    return wanted, bisect.Bisection(wanted, case, repeat, good)
 
 
 _PLANS = {"run": _all, "bisect": _bisection}

@@ -163,8 +163,8 @@ def _add_our_modules(
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(paths.MODULES, folder)
     try:
-        compiled.run([*make, f"M={folder}", "modules"], {}, folder)
-        compiled.run([*make, f"M={folder}", "INSTALL_MOD_DIR=harness", *install], depmod, folder, installed)
+        compiled.run([*make, f"M={folder}", "modules"], {}, folder, ours=True)
+        compiled.run([*make, f"M={folder}", "INSTALL_MOD_DIR=harness", *install], depmod, folder, installed, ours=True)
     except CommandFailed as error:
         _blame_disk(error, folder)
         return (_first_error(error.output) or error.message).replace(f"{folder}/", "")
@@ -188,9 +188,10 @@ class _Compilation:
         self._progress = progress
         log.unlink(missing_ok=True)
 
-    def run(self, argv: Sequence[str | Path], env: Mapping[str, str], *writable: Path) -> None:
-        """Beside the build directory it may write what is `writable`. Raises CommandFailed with all of the output from the first
-        error on."""
+    def run(self, argv: Sequence[str | Path], env: Mapping[str, str], *writable: Path, ours: bool = False) -> None:
+        """Beside the build directory it may write what is `writable`. What is said of `ours` is not said of the kernel.
+
+        Raises CommandFailed with all of the output from the first error on."""
         env = {**_REPRODUCIBLE, **env}
         failing: list[str] = []
         with self._log.open("a") as file, self._standing, self._jobserver.slot() as slot:
@@ -207,16 +208,17 @@ class _Compilation:
                 assert make.stdout is not None
                 for line in make.stdout:
                     file.write(line)
-                    self._read(line, failing)
+                    self._read(line, failing, ours)
                 status = make.wait()
         if status != 0:
             raise CommandFailed(f"make ended with {status}", status, "".join(failing))
 
-    def _read(self, line: str, failing: list[str]) -> None:
+    def _read(self, line: str, failing: list[str], ours: bool) -> None:
         if match := _OBJECT.match(line):
             self.objects += 1
             self._progress(f"{self.objects} objects, {match['file']}")
-        self._standing.read(line)
+        if not ours:
+            self._standing.read(line)
         if failing or _ERROR.search(line) or _FULL in line:
             failing.append(line)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -22,6 +23,9 @@ _RECIPE = "1"
 _BANNER = re.compile(rb"(?:Linux version )?(\d+\.\d+\.\d+[\w.+~-]*) \([^)\n]+\) ")
 """As the kernel introduces itself; the setup code of x86 has it uncompressed, too."""
 _NAMED = re.compile(r"(?:vmlinu[xz]|bzImage|Image)-(?P<release>\d+\.\d+.*)")
+_IS_RELEASE = re.compile(r"\d+\.\d+")
+_SOURCES = ("build", "source")
+"""Links to what the modules were built from, or that itself."""
 _MODULES = ("lib/modules", "usr/lib/modules", "")
 
 
@@ -36,26 +40,24 @@ def adopt(given: Given, arch: Arch, toolchain: Toolchain, commit: str, cache: Ca
     """The kernel, in the cache, and whether it was there before. The guest's own programs are compiled against the user-space
     headers of `commit`. Raises UserError for what is no kernel, or has no configuration."""
     with _unpacked(given, cache) as (image, folder):
-        config = _config(image, folder, commit, cache)
-        files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()) if folder else []
+        release = _one_release(image, folder)
+        config = _config(given, image, folder, release, commit, cache)
         digest = digest_of(
-            *(_RECIPE, file_digest(image), config, toolchain.version, Store(cache).content(commit, arch.kernel.folders)),
-            *(part for path in files for part in (str(path.relative_to(folder or path)), file_digest(path))),
+            *(_RECIPE, file_digest(image), release, config, toolchain.version),
+            *(Store(cache).content(commit, arch.kernel.folders), *_listed(folder)),
         )
         home = cache.root / "kernels" / digest
         known = cache.read_record("kernels", digest, Kernel)
         if known is not None and known.image.exists() and known.directory == home:
             return known, True
-        release = folder.name if folder else _release(image)
         with cache.publish(home) as draft:
             shutil.copyfile(image, draft / "image")
             (draft / ".config").write_text(config)
             modules = draft / "modules"
             modules.mkdir()
             if folder:
-                shutil.copytree(folder, modules / "lib" / "modules" / release, symlinks=True)
-                for link in ("build", "source"):
-                    (modules / "lib" / "modules" / release / link).unlink(missing_ok=True)
+                place = modules / "lib" / "modules" / release
+                shutil.copytree(folder, place, symlinks=True, ignore=lambda path, names: _SOURCES if Path(path) == folder else ())
                 # A package leaves that to its installation.
                 process.run(["depmod", "-b", modules, release])
             _headers(draft / "include", arch, toolchain, commit, cache)
@@ -82,7 +84,7 @@ def adopt(given: Given, arch: Arch, toolchain: Toolchain, commit: str, cache: Ca
 @contextlib.contextmanager
 def _unpacked(given: Given, cache: Cache) -> Iterator[tuple[Path, Path | None]]:
     """The image, and the folder of its modules, named after its release."""
-    if not given.image.is_file():
+    if not given.image.is_file() or not os.access(given.image, os.R_OK):
         raise UserError(f"no kernel at {given.image}", hint="--kernel takes an image or a linux-image .deb")
     if given.image.suffix != ".deb":
         yield given.image, _folder(given.modules) if given.modules else None
@@ -112,27 +114,48 @@ def _folder(given: Path) -> Path:
     raise UserError(f"{given} holds no modules", hint="--modules takes what has lib/modules/<release> in it, or that folder")
 
 
+def _listed(folder: Path | None) -> Iterator[str]:
+    """Names and contents, for a digest."""
+    for path in sorted(folder.rglob("*")) if folder else ():
+        name = path.relative_to(folder) if folder else path
+        if name.parts[0] not in _SOURCES and not path.is_dir():
+            yield str(name)
+            yield str(path.readlink()) if path.is_symlink() else file_digest(path)
+
+
 def _release(image: Path) -> str:
-    if named := _NAMED.fullmatch(image.name):
-        return named["release"]
+    """As far as the image tells, else empty."""
     said = _BANNER.search(image.read_bytes())
-    return said[1].decode() if said else "unknown"
+    if said:
+        return said[1].decode()
+    named = _NAMED.fullmatch(image.name)
+    return named["release"] if named else ""
 
 
-def _config(image: Path, folder: Path | None, commit: str, cache: Cache) -> str:
-    """The text of its .config: a file beside the image or the modules, or what the image has in itself."""
-    release = folder.name if folder else _release(image)
-    beside = [image.parent / f"config-{release}", image.parent / ".config", *([folder / "config"] if folder else [])]
-    for path in beside:
-        if path.is_file():
-            return path.read_text(errors="replace")
+def _one_release(image: Path, folder: Path | None) -> str:
+    """Of both. Raises UserError if they do not fit together."""
+    told = _release(image)
+    named = folder.name if folder and _IS_RELEASE.match(folder.name) else ""
+    if told and named and told != named:
+        raise UserError(f"the kernel is {told}, the modules are those of {named}", hint="--modules takes its own")
+    if folder and not (told or named):
+        raise UserError(f"nobody knows which kernel {folder} is for", hint="a folder called lib/modules/<release>")
+    return told or named or "unknown"
+
+
+def _config(given: Given, image: Path, folder: Path | None, release: str, commit: str, cache: Cache) -> str:
+    """The text of its .config: what the image has in itself, or a file beside the image, the package or the modules."""
     with cache.scratch() as scratch:
         script = scratch / "extract-ikconfig"
         script.write_text(Store(cache).read_file(commit, "scripts/extract-ikconfig"))
         found = process.run(["bash", script, image], cwd=scratch, check=False, confined=(scratch,))
     if found.returncode == 0 and "CONFIG_" in found.stdout:
         return found.stdout
-    raise UserError(f"no configuration of {image}", hint=f"put it beside the image, as config-{release}")
+    beside = [image.parent / f"config-{release}", given.image.parent / f"config-{release}", given.image.parent / ".config"]
+    for path in [*beside, *([folder / "config"] if folder else [])]:
+        if path.is_file():
+            return path.read_text(errors="replace")
+    raise UserError(f"no configuration of {given.image}", hint=f"put it beside that, as config-{release}")
 
 
 def _headers(target: Path, arch: Arch, toolchain: Toolchain, commit: str, cache: Cache) -> None:

@@ -26,6 +26,7 @@ class Toolchain(Struct, frozen=True):
     compiler: tuple[str, ...]
     """Compiles and links a program for the guest."""
     addr2line: str
+    linker: str
     ccache: bool
 
 
@@ -62,11 +63,13 @@ def detect(arch: Arch, wanted: str = AUTO) -> Toolchain:
         variables = [f"CROSS_COMPILE={arch.cross_compile}"]
         command = [compiler]
         addr2line = f"{arch.cross_compile}addr2line"
+        linker = f"{arch.cross_compile}ld"
     else:
         suffix = kind.removeprefix("llvm")
         variables = [f"LLVM={suffix}"]
         command = [compiler, f"--target={arch.toolchain.triple}", f"--ld-path=ld.lld{suffix}"]
         addr2line = f"llvm-addr2line{suffix}"
+        linker = f"ld.lld{suffix}"
     ccache = process.which("ccache") is not None
     return Toolchain(
         kind=kind,
@@ -74,6 +77,7 @@ def detect(arch: Arch, wanted: str = AUTO) -> Toolchain:
         variables=(f"ARCH={arch.kernel.arch}", *variables, f"CC=ccache {compiler}" if ccache else f"CC={compiler}"),
         compiler=tuple(command),
         addr2line=addr2line,
+        linker=linker,
         ccache=ccache,
     )
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import fnmatch
+import itertools
 from collections.abc import Iterator
 from enum import StrEnum
 
 from msgspec import Struct
 
-from harness.model import WARNINGS, CaseResult, Outcome
+from harness.model import BUILT, WARNINGS, CaseResult, Outcome
 from harness.results.journal import JobReport, RunReport
 
 _FROM, _TO = "base", "last"
-_NOT_OF_A_KERNEL = ("apply:*", WARNINGS)
-"""Cases that only a patch can have."""
 
 
 class Effect(StrEnum):
@@ -22,7 +20,7 @@ class Effect(StrEnum):
     FIXED = "fixed"
     BROKEN = "broken"
     NEW = "new"
-    """It is run only with the series."""
+    """It is run only with the series, and green. If it is red, it is broken."""
     GONE = "gone"
     """It was run only without."""
 
@@ -36,24 +34,38 @@ class Change(Struct, frozen=True):
     before: CaseResult | None
     after: CaseResult | None
     patch: str = ""
-    """If the run has points between: the one that it is after, or one of those up to it that could not be tested."""
+    """By which, if the run has points between."""
 
 
 def changes(report: RunReport) -> list[Change]:
     """In the order of the architectures and cases; empty if the run has not both points."""
-    return [
-        change
-        for arch in dict.fromkeys(arch for arch, _ in report.jobs)
-        if (arch, _FROM) in report.jobs and (arch, _TO) in report.jobs
-        for change in _of(report, arch)
-    ]
+    return [change for arch in _compared(report) for change in _of(report, arch)]
+
+
+def untested(report: RunReport) -> dict[str, str]:
+    """The architectures that cannot be compared although both points were asked for, and why."""
+    both = [arch for arch, point in report.jobs if point == _TO and (arch, _FROM) in report.jobs]
+    return {arch: f"{job.point} was not tested to its end" for arch in both for job in _ends(report, arch) if not _tested(job)}
+
+
+def _compared(report: RunReport) -> list[str]:
+    left_out = untested(report)
+    return [arch for arch, point in report.jobs if point == _TO and (arch, _FROM) in report.jobs and arch not in left_out]
+
+
+def _ends(report: RunReport, arch: str) -> list[JobReport]:
+    return [report.jobs[arch, point] for point in (_FROM, _TO)]
+
+
+def _tested(job: JobReport) -> bool:
+    """Not if it has no kernel, or if the run was cut short: what a case would have shown there is not known."""
+    return job.finished and all(result.outcome.green for result in job.results if result.suite in BUILT and result.id != WARNINGS)
 
 
 def _of(report: RunReport, arch: str) -> Iterator[Change]:
-    numbers = {_FROM: 0, _TO: len(report.jobs) * 10_000} | {point: int(point) for _, point in report.jobs if point.isdecimal()}
-    jobs = [job for (name, _), job in report.jobs.items() if name == arch and job.point in numbers]
-    between = sorted(jobs, key=lambda job: numbers[job.point])
-    before, after = (_cases(report.jobs[arch, point]) for point in (_FROM, _TO))
+    jobs = [job for (name, _), job in report.jobs.items() if name == arch and job.number is not None and _tested(job)]
+    between = sorted(jobs, key=lambda job: job.number or 0)
+    before, after = map(_cases, _ends(report, arch))
     for case in dict.fromkeys([*before, *after]):
         old, new = before.get(case), after.get(case)
         effect = _effect(old, new)
@@ -62,48 +74,49 @@ def _of(report: RunReport, arch: str) -> Iterator[Change]:
 
 
 def _cases(job: JobReport) -> dict[str, CaseResult]:
-    return {
-        result.id: result
-        for result in job.results
-        if not any(fnmatch.fnmatchcase(result.id, pattern) for pattern in _NOT_OF_A_KERNEL)
-    }
+    return {result.id: result for result in job.results if result.suite != "apply" and result.id != WARNINGS}
 
 
 def _effect(old: CaseResult | None, new: CaseResult | None) -> Effect:
-    ran, runs = _ran(old), _ran(new)
-    if ran != runs:
-        return Effect.NEW if runs else Effect.GONE
-    if not ran or old is None or new is None or _good(old) == _good(new):
-        return Effect.KEPT
-    return Effect.FIXED if _good(new) else Effect.BROKEN
+    if not _ran(old):
+        return Effect.KEPT if not _ran(new) else Effect.NEW if _good(new) else Effect.BROKEN
+    if not _ran(new):
+        return Effect.GONE
+    if _good(new):
+        return Effect.KEPT if _good(old) else Effect.FIXED
+    # A known red that is none any more, but a crash, is worse than it was.
+    worse = _good(old) or (old and new and old.outcome.green and not new.outcome.green)
+    return Effect.BROKEN if worse else Effect.KEPT
 
 
 def _ran(result: CaseResult | None) -> bool:
     return result is not None and result.outcome is not Outcome.SKIP
 
 
-def _good(result: CaseResult) -> bool:
-    """A known red that is none any more is a change."""
-    return result.outcome is Outcome.PASS
+def _good(result: CaseResult | None) -> bool:
+    return result is not None and result.outcome is Outcome.PASS
 
 
 def _patch(case: str, effect: Effect, jobs: list[JobReport]) -> str:
-    """The newest patch of the first of the jobs, in the order of the series, from which on all show what the last one shows."""
+    """The patches, of the series in whose order the jobs are, after which all show what the last one shows."""
+    base, found = _cases(jobs[0]).get(case), ""
     if len(jobs) < 3:
         return ""
-    base, found = _cases(jobs[0]).get(case), ""
-    for job in reversed(jobs[1:]):
+    for before, job in reversed(list(itertools.pairwise(jobs))):
         if _effect(base, _cases(job).get(case)) is not effect:
             break
-        found = job.properties.get("patch", "")
+        patch = job.properties.get("patch", "")
+        first = (before.number or 0) + 1
+        found = patch if first == job.number else f"one of patches {first} to {job.number}"
     return found
 
 
 def table(report: RunReport) -> str:
     """For a terminal and for a mail: a row of counts for each architecture, then what changed, 72 columns wide where it can."""
     found = changes(report)
+    left_out = [f"{arch}: {why}" for arch, why in untested(report).items()]
     if not found:
-        return ""
+        return "\n".join(left_out)
     archs = list(dict.fromkeys(change.arch for change in found))
     width = max(map(len, archs))
     lines = [" " * width + "".join(f"{effect.value:>8}" for effect in Effect)]
@@ -124,7 +137,7 @@ def table(report: RunReport) -> str:
             lines.append(f"  {case} ({where}): {words}")
             if patch:
                 lines.append(f"    by {patch}")
-    return "\n".join(lines)
+    return "\n".join([*lines, *left_out])
 
 
 def _words(change: Change) -> str:

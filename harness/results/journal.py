@@ -8,6 +8,7 @@ import fcntl
 import os
 import threading
 import time
+from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
 from typing import IO
@@ -76,12 +77,22 @@ class JobFinished(Struct, frozen=True, tag_field="event", tag="job-finished"):
     point: str
 
 
+class Verdict(StrEnum):
+    """Of a bisection."""
+
+    FOUND = "found"
+    GREEN = "green"
+    """At the last point, too."""
+    UNKNOWN = "unknown"
+
+
 class Bisected(Struct, frozen=True, tag_field="event", tag="bisected"):
     """Which patch turns a case red, as far as can be told."""
 
     time: float
     arch: str
     case: str
+    verdict: Verdict
     good: str
     """The newest point at which it is green; empty if there is none."""
     bad: str
@@ -180,6 +191,12 @@ class JobReport:
     @property
     def results(self) -> list[CaseResult]:
         return [event.result for event in self.cases.values()]
+
+    @property
+    def number(self) -> int | None:
+        """Patches up to its point, if it is known; not of one that was tried once more."""
+        number = self.properties.get("number", "")
+        return int(number) if number and "-" not in self.point else None
 
 
 class RunReport:

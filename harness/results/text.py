@@ -12,18 +12,17 @@ from rich.table import Table
 
 from harness.errors import UserError
 from harness.logs.lines import clean, clean_text
-from harness.model import POINTED_OUT, WARNINGS, CaseResult, Outcome
+from harness.model import BUILT, POINTED_OUT, WARNINGS, CaseResult, Outcome
 from harness.results import effect
 from harness.results.journal import JobReport, RunReport
 
-BUILT = ("apply", "config", "build")
-"""What is reported before there is a guest."""
 STAGES = (*BUILT, "initramfs", "accelerator", "guest")
 """What is reported like a suite, but cannot be asked for."""
 
 _OF_A_GUEST = ("--selftests",)
 """Options that only a command takes that boots one."""
-_NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out", "--case", "--repeat")
+_NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out", "--case", "--repeat", "--good")
+_RESUMABLE = ("run", "bisect")
 _FLAGS = ("--per-patch",)
 
 _FEW_POINTS = 2
@@ -86,7 +85,7 @@ def summary(report: RunReport, console: Console) -> None:
         _red(report, job, result, console)
         if others:
             console.print(f"    and at {', '.join(other.point for other, _ in others)}", highlight=False, soft_wrap=True)
-    _cut_short(report, "run", console)
+    _cut_short(report, console)
 
 
 def _suites(report: RunReport) -> Table:
@@ -122,13 +121,15 @@ def _points(report: RunReport) -> Table:
     return table
 
 
-def _cut_short(report: RunReport, command: str, console: Console) -> None:
+def _cut_short(report: RunReport, console: Console) -> None:
     """If it was, why, and what goes on with it."""
+    command = report.started.arguments[0] if report.started and report.started.arguments else ""
     if report.finished is None:
         console.print("\nIt was killed before it ended.", style="red")
     elif report.finished.error:
         console.print(f"\n{escape(clean_text(report.finished.error))}", style="red", highlight=False)
-    if report.finished is None or report.finished.error or Outcome.ERROR in report.count():
+    broken = report.finished is None or report.finished.error or Outcome.ERROR in report.count()
+    if broken and command in _RESUMABLE:
         again = shlex.join(["harness", command, "--resume", str(report.directory)])
         console.print(f"To go on with it:\n    $ {escape(again)}", highlight=False, soft_wrap=True)
 
@@ -138,7 +139,7 @@ def bisected(report: RunReport, console: Console) -> None:
     found = report.bisected
     if found is None:
         console.print("The bisection did not get to its end.", style="red")
-        _cut_short(report, "bisect", console)
+        _cut_short(report, console)
         return
     colour = "red" if found.bad else "green"
     console.print(f"\n[{colour}]{escape(clean_text(found.answer))}[/{colour}]", highlight=False, soft_wrap=True)
@@ -158,7 +159,7 @@ def bisected(report: RunReport, console: Console) -> None:
     for point, why in found.skipped.items():
         console.print(f"could not be tested: {point}: {escape(clean(why))}", highlight=False, soft_wrap=True)
     console.print(f"\n{found.kernels} kernels")
-    _cut_short(report, "bisect", console)
+    _cut_short(report, console)
 
 
 def for_mail(report: RunReport) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from harness import paths
 from harness.errors import UserError
-from harness.model import UNREPORTED, CasePattern, CaseResult, Outcome
+from harness.model import CasePattern, CaseResult, Outcome
 from harness.suites.base import Selection
 
 _KNOWN = paths.CONFIGS / "known.toml"
@@ -88,7 +88,8 @@ class Policy:
         for selection in selections:
             for glob in selection.globs or ("*",):
                 if not fnmatch.filter(self._seen, f"{selection.suite}:{glob}"):
-                    yield CaseResult(selection.suite, glob, Outcome.LOST, diagnostic=UNREPORTED)
+                    why = "asked for, but no case reported"
+                    yield CaseResult(selection.suite, glob, Outcome.LOST, diagnostic=why, ran=False)
         whole = {selection.suite for selection in selections if not selection.globs}
         for entry in self._must_run:
             suite, _, name = entry.case.partition(":")

@@ -232,7 +232,7 @@ class Session:
 
     def _lose(self, planned: _Planned, why: str, outcome: Outcome = Outcome.LOST) -> None:
         for name in planned.names:
-            self._emit(CaseResult(planned.suite.name, name, outcome, diagnostic=why))
+            self._emit(CaseResult(planned.suite.name, name, outcome, diagnostic=why, ran=False))
 
     def _take(self, number: int) -> _Planned | None:
         with contextlib.suppress(IndexError):

@@ -23,7 +23,7 @@ from harness.errors import CommandFailed, InfrastructureError, UserError
 _NOT_BUILT = ("Documentation", "MAINTAINERS", "CREDITS", "LICENSES", "tools/testing", "tools", "arch")
 """What no build reads. `tools` and `arch` themselves are listed by their folders."""
 
-_CONFIGURES = re.compile(r"(?:\t|/)(?:Kconfig[^/]*|configs/.*)$|\t(?:scripts/|init/|Makefile$|arch/[^/]+/Makefile$)")
+_CONFIGURES = re.compile(r"(?:\t|/)(?:Kconfig[^/]*|configs/.*)$|\t(?:scripts/|init/|Makefile$|arch/[^/]+/(?:Makefile$|tools/))")
 """Paths of what has a say in a configuration: Kconfig files, and what tries the compiler for them."""
 
 IDENTITY = {
@@ -85,6 +85,9 @@ class Store:
 
     def has(self, commit: str) -> bool:
         return self.git("cat-file", "-e", f"{commit}^{{tree}}", check=False).returncode == 0
+
+    def has_folder(self, commit: str, path: str) -> bool:
+        return self.git("rev-parse", "--verify", "--quiet", f"{commit}:{path}", check=False).returncode == 0
 
     def read_file(self, commit: str, path: str) -> str:
         """Raises CommandFailed if the commit has no such file."""

@@ -20,7 +20,7 @@ LAYERS = [
     ["suites"],
     ["results"],
     ["doctor"],
-    ["guest", "kernel", "series", "progress", "schedule"],
+    ["guest", "kernel", "series", "progress", "schedule", "shared"],
     ["tree", "durations", "sandbox"],
     ["cache", "arch", "packages"],
     ["logs"],

@@ -167,7 +167,7 @@ def test_points_that_do_not_build_are_skipped(bench: Bench) -> None:
     report = bench.run(wanted, bisect.Bisection(wanted, "kunit:a.b", 1))
     assert report.bisected
     assert report.bisected.answer.startswith("base cannot be tested (no such case). last cannot be tested (no such case).")
-    assert report.finished and report.finished.exit_code == 0
+    assert report.finished and report.finished.exit_code == 1
 
 
 def test_nothing_to_bisect(bench: Bench) -> None:
@@ -201,7 +201,7 @@ def test_bisection_goes_on_where_it_was(bench: Bench) -> None:
     assert len(started) == len(whole.jobs)
 
 
-@pytest.mark.parametrize("case", ["build", "guest:guest", "nonsense:x"])
+@pytest.mark.parametrize("case", ["build", "guest:guest", "nonsense:x", "build:warnings", "apply:0001-change-1.patch"])
 def test_cases_that_cannot_be_bisected(bench: Bench, case: str) -> None:
     with pytest.raises(UserError):
         bisected(bench, bench.series(main("int one;")), case)

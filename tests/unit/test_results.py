@@ -124,6 +124,7 @@ def test_json(tmp_path: Path) -> None:
         "log": "the log",
         "value": None,
         "unit": "",
+        "ran": True,
     }
 
 
