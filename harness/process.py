@@ -31,6 +31,13 @@ TERMINATE_SECONDS = 2.0
 
 _TAIL_CHARACTERS = 4000
 
+_OF_A_REPOSITORY = {
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_PREFIX"),
+    *("GIT_COMMON_DIR", "GIT_NAMESPACE", "GIT_GRAFT_FILE", "GIT_SHALLOW_FILE", "GIT_REPLACE_REF_BASE", "GIT_NO_REPLACE_OBJECTS"),
+    *("GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX"),
+}
+"""git rev-parse --local-env-vars"""
+
 
 class Stopped(BaseException):
     """Raised in threads that want to start something, or to report something, after `stop`. No error: nobody handles it."""
@@ -120,7 +127,7 @@ def start(
     child = subprocess.Popen(
         [program, *argv[1:]],
         cwd=cwd,
-        env={**os.environ, **(env or {}), _guard.mark: "1"},
+        env={**_environment(), **(env or {}), _guard.mark: "1"},
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
@@ -142,6 +149,11 @@ def start(
                 with contextlib.suppress(BrokenPipeError):
                     stream.close()
         _guard.forget(child.pid)
+
+
+def _environment() -> dict[str, str]:
+    """Ours, but for what tells git of another repository than the one that it is called for: a git hook's children have that."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
 
 
 def run(

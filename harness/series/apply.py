@@ -1,8 +1,9 @@
-"""Apply a series to a tree with `git am`, one commit a patch."""
+"""Apply a series to a tree, one commit a patch."""
 
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -11,11 +12,12 @@ from harness import process
 from harness.cache import Cache, digest_of
 from harness.errors import CommandFailed, UserError
 from harness.model import AppliedSeries, Patch, PatchResult, PatchState, Series, Tree
-from harness.series import quick
+from harness.series import commit, quick
+from harness.series.commit import Commit
 from harness.tree import Store
 from harness.tree.store import IDENTITY
 
-_RECIPE = "2"
+_RECIPE = "3"
 """Part of every key: raise it when a change here says something else of the same series."""
 
 _FAILED_HUNK = re.compile(r"^error: patch failed: (?P<file>.+):(?P<line>\d+)$", re.MULTILINE)
@@ -44,22 +46,23 @@ def apply(series: Series, tree: Tree, cache: Cache) -> AppliedSeries:
 
 
 def _apply(series: Series, tree: Tree, store: Store, key: str) -> list[PatchResult]:
-    done = quick.apply(series.patches, tree.commit, store)
+    commits = commit.read([(patch.name, patch.path.read_bytes()) for patch in series.patches])
+    done = quick.apply(commits, tree.commit, store)
     results = [
         PatchResult(patch.name, patch.subject, PatchState.APPLIED, commit=made)
         for patch, made in zip(series.patches, done, strict=False)
     ]
     tip = done[-1] if done else tree.commit
-    rest = series.patches[len(done) :]
+    rest = list(zip(series.patches, commits, strict=True))[len(done) :]
     if rest:
         _fetch_base(series, tree, store)
         source = store.work_tree("apply", tip)
-    for patch in rest:
+    for patch, one in rest:
         if failed := next((one for one in results if not one.state.good), None):
             why = f"{failed.patch} does not apply"
             results.append(PatchResult(patch.name, patch.subject, PatchState.NOT_TRIED, detail=why))
             continue
-        results.append(_apply_one(patch, source, tip, store.path))
+        results.append(_apply_one(patch, one, source, tip, store.path))
         tip = results[-1].commit or tip
     store.git("update-ref", f"refs/harness/applied/{key}", tip)
     return results
@@ -78,34 +81,34 @@ def _fetch_base(series: Series, tree: Tree, store: Store) -> None:
                 continue
 
 
-def _apply_one(patch: Patch, source: Path, tip: str, store: Path) -> PatchResult:
-    git: list[str | Path] = ["git", "-C", source]
+def _apply_one(patch: Patch, one: Commit, source: Path, tip: str, store: Path) -> PatchResult:
+    git: list[str | Path] = ["git", "-C", source, "apply", "--whitespace=nowarn"]
     said = ""
-    for state, how in ((PatchState.APPLIED, []), (PatchState.FUZZY, ["--3way"])):
-        answer = process.run(
-            [*git, "am", *how, "--quiet", "--committer-date-is-author-date", patch.path],
-            env=IDENTITY,
-            check=False,
-            confined=(source, store),
-        )
-        if answer.returncode == 0:
-            head = process.run([*git, "rev-parse", "HEAD"]).stdout.strip()
-            # git am succeeds without a commit when the 3-way merge finds every change in the tree already.
-            return PatchResult(patch.name, patch.subject, state if head != tip else PatchState.UPSTREAM, commit=head)
-        said += answer.stdout
-        process.run([*git, "am", "--abort"], env=IDENTITY, check=False, confined=(source, store))
-        process.run([*git, "reset", "--quiet", "--hard", tip], env=IDENTITY, confined=(source, store))
-    if match := _FORBIDDEN.search(said):
-        path = match["path"] or match["beyond"]
-        return PatchResult(patch.name, patch.subject, PatchState.FORBIDDEN, detail=f"'{path}' is outside of the tree")
-    reverse = process.run([*git, "apply", "--check", "--reverse", patch.path], check=False, confined=(source, store))
+    with tempfile.TemporaryDirectory(prefix="harness-") as folder:
+        diff = Path(folder) / "diff"
+        diff.write_bytes(one.diff.encode("utf-8", "surrogateescape"))
+        for state, how in ((PatchState.APPLIED, "--index"), (PatchState.FUZZY, "--3way")):
+            answer = process.run([*git, how, diff], env=IDENTITY, check=False, confined=(source, store))
+            if answer.returncode == 0:
+                made = quick.write(source, IDENTITY, quick.message_of(one), one, tip)
+                changed = process.run(["git", "-C", source, "diff", "--quiet", tip, made], env=IDENTITY, check=False).returncode
+                if not changed:  # a 3-way merge finds every change in the tree already
+                    return PatchResult(patch.name, patch.subject, PatchState.UPSTREAM, commit=tip)
+                process.run(["git", "-C", source, "reset", "--quiet", "--hard", made], env=IDENTITY, confined=(source, store))
+                return PatchResult(patch.name, patch.subject, state, commit=made)
+            said += answer.stdout
+            process.run(["git", "-C", source, "reset", "--quiet", "--hard", tip], env=IDENTITY, confined=(source, store))
+        if match := _FORBIDDEN.search(said):
+            path = match["path"] or match["beyond"]
+            return PatchResult(patch.name, patch.subject, PatchState.FORBIDDEN, detail=f"'{path}' is outside of the tree")
+        reverse = process.run([*git, "--check", "--reverse", diff], env=IDENTITY, check=False, confined=(source, store))
     if reverse.returncode == 0:
         return PatchResult(patch.name, patch.subject, PatchState.UPSTREAM, commit=tip)
     return PatchResult(patch.name, patch.subject, PatchState.CONFLICT, detail=_conflict(said))
 
 
 def _conflict(output: str) -> str:
-    """The files and hunks that git am named."""
+    """The files and hunks that git named."""
     lines = [f"{match['file']}: the hunk at line {match['line']} does not apply" for match in _FAILED_HUNK.finditer(output)]
     for match in _OTHER_REASON.finditer(output):
         lines.append(f"{match['file']}: {match['why']}" if match["file"] else f"{match['path']}: conflict ({match['kind']})")

@@ -50,8 +50,8 @@ def remarks(series: Series, store: Store, commit: str, cache: Cache) -> list[Rem
 
         def ask(patch: Patch) -> list[Remark]:
             # It obeys, and writes, files of the folder that it is called in and of the user's home.
-            home = scratch / f"of {patch.name}"
-            home.mkdir()
+            home = scratch / "of" / patch.name
+            home.mkdir(parents=True)
             argv: list[str | Path] = ["perl", scratch / "checkpatch.pl", *_OPTIONS, patch.path]
             answer = process.run(argv, cwd=home, env={"HOME": str(home)}, check=False, confined=(home,))
             said = [Remark(patch.name, int(line), kind, text) for line, kind, text in _REMARK.findall(answer.stdout)]

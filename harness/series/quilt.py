@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,21 +13,30 @@ from harness.series import commit
 from harness.series.commit import Commit
 
 LIST = "series"
+_MAIL = re.compile(rb"^From [0-9a-f]{40} Mon Sep 17 00:00:00 2001$", re.MULTILINE)
+"""How git format-patch begins one."""
 
 
 def read(directory: Path) -> tuple[tuple[Patch, ...], list[Commit]]:
     """The patches that the list names, in order. Raises UserError if they are not all there, or no patches."""
-    files = [directory / name for name in _listed(directory)]
-    for path in files:
-        if not path.is_file():
+    names = _listed(directory)
+    for name in names:
+        if not (directory / name).is_file():
             hint = "add the file or take its line out"
-            raise UserError(f"{directory.name}: the series lists {path.name}, which is not there", hint=hint)
-    commits = commit.read([(f"{directory.name}/{path.name}", path.read_bytes()) for path in files])
-    return tuple(_patch(path, one) for path, one in zip(files, commits, strict=True)), commits
+            raise UserError(f"{directory.name}: the series lists {name}, which is not there", hint=hint)
+    raw = [(f"{directory.name}/{name}", (directory / name).read_bytes()) for name in names]
+    for name, data in raw:
+        if len(_MAIL.findall(data)) > 1:
+            raise UserError(
+                f"{name} holds more than one patch", hint="each in a file of its own, or all as an mbox: --series FILE"
+            )
+    commits = commit.read(raw)
+    return tuple(_patch(name, directory / name, one) for name, one in zip(names, commits, strict=True)), commits
 
 
-def _patch(path: Path, one: Commit) -> Patch:
-    return Patch(name=path.name, path=path, subject=one.subject, files=one.files)
+def _patch(name: str, path: Path, one: Commit) -> Patch:
+    shown = tuple(file.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for file in one.files)
+    return Patch(name=name, path=path, subject=one.subject.encode("utf-8", "replace").decode(), files=shown)
 
 
 def keep(commits: Sequence[Commit], cache: Cache) -> tuple[Patch, ...]:
@@ -35,7 +45,8 @@ def keep(commits: Sequence[Commit], cache: Cache) -> tuple[Patch, ...]:
     if not directory.exists():
         with cache.publish(directory) as draft:
             write(commits, draft)
-    return tuple(_patch(directory / one.file_name(number), one) for number, one in enumerate(commits, 1))
+    names = [one.file_name(number) for number, one in enumerate(commits, 1)]
+    return tuple(_patch(name, directory / name, one) for name, one in zip(names, commits, strict=True))
 
 
 def write(commits: Sequence[Commit], directory: Path) -> None:
@@ -55,6 +66,8 @@ def _listed(directory: Path) -> list[str]:
         words = line.split("#", 1)[0].split()
         if not words:
             continue
+        if len(words[0]) > 255 or "\0" in words[0]:
+            raise UserError(f"{path}:{number}: no name of a file", hint="one patch name a line")
         if words[1:] not in ([], ["-p1"]):
             raise UserError(f"{path}:{number}: '{' '.join(words[1:])}'", hint="only -p1 patches can be applied with git am")
         if words[0] in names:

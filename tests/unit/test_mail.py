@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from harness.errors import UserError
 from harness.series import commit, mail, thread
 from harness.series.mail import Mail
+from tests import fake
 
 _LINES = ["-int main;", "+int first; /* Grüße */", " ", " ", " ", " ", " int last;"]
 DIFF = "diff --git a/main.c b/main.c\nindex 1111111..2222222 100644\n--- a/main.c\n+++ b/main.c\n@@ -1,6 +1,6 @@\n"
@@ -158,13 +159,17 @@ def test_base_commit() -> None:
     assert one(raw()).base == ""
 
 
-def test_binary_hunks_and_what_follows_them() -> None:
-    binary = (
-        "diff --git a/blob b/blob\nindex 1111111..2222222 100644\nGIT binary patch\nliteral 4\nLcmZQzWMT#Y01f~L\n\n"
-        "literal 3\nKcmZQzWMT#Y01f~L\n\n"
-    )
-    for diff in (DIFF + binary, binary + DIFF, binary):
+def test_binary_hunks_and_what_follows_them(tmp_path: Path) -> None:
+    fake.repository(tmp_path)
+    for data in (bytes(range(256)), bytes(range(255, -1, -1))):
+        (tmp_path / "blob").write_bytes(data)
+        fake.git(tmp_path, "add", "--all")
+        fake.git(tmp_path, "commit", "--quiet", "--message=blob")
+    binary = fake.git(tmp_path, "diff", "--binary", "HEAD~1", "HEAD") + "\n\n"
+    mode = "diff --git a/other.c b/other.c\nold mode 100644\nnew mode 100755\n"
+    for diff in (DIFF + binary, binary + DIFF, binary, DIFF + mode, DIFF + mode + binary, mode):
         assert made(one(raw(body=f"Why.\n---\n{diff}-- \n2.39.2\n", **PLAIN))).diff == diff
+    assert made(one(raw(body=f"Why.\n---\n{DIFF}\nodd\n{mode}-- \n2.39.2\n", **PLAIN))).diff == DIFF + mode
 
 
 def test_removed_line_that_looks_like_a_signature() -> None:

@@ -86,7 +86,7 @@ def test_conflict_names_file_and_hunk_and_ends_the_series(tmp_path: Path, cache:
         ({"series": "a.patch\n", "a.patch": "Subject: hello\n\nno diff here\n"}, "no patch"),
         ({"series": "a.patch\n", "a.patch": ""}, "no patch"),
         ({"series": "a.patch\na.patch\n", "a.patch": ""}, "twice"),
-        ({"series": "a.patch\n", "a.patch": "Subject: x\n\n--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n+cut\n"}, "damaged"),
+        ({"series": "a.patch\n", "a.patch": "From: A <a@x>\nSubject: x\n\n--- a/x\n+++ b/x\n@@ -1,9 +1,9 @@\n+cut\n"}, "damaged"),
     ],
 )
 def test_series_that_is_not_whole(tmp_path: Path, files: dict[str, str], why: str) -> None:
