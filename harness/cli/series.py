@@ -71,7 +71,7 @@ def series_export(spec: str, mbox: Path | None, cache: Path, target: Path, form:
     """
     found = series.load(spec, Cache(cache), mbox)
     as_mbox = form == "mbox" or (form is None and target.suffix == ".mbox")
-    series.export(found, target, as_mbox, Cache(cache))
+    series.export(found, target, as_mbox)
     OUT.print(escape(f"{target}: {len(found.patches)} patches, digest {found.digest}"))
 
 

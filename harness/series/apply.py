@@ -31,6 +31,9 @@ _FORBIDDEN = re.compile(
 )
 
 
+_UNWRITABLE = "error: unable to write file"
+
+
 def apply(series: Series, tree: Tree, cache: Cache) -> AppliedSeries:
     """Apply every patch up to the first that does not. The same series on the same tree is applied once; its commits stay in
     the store. A conflict is a result, not an error."""
@@ -102,7 +105,8 @@ def _apply_one(patch: Patch, one: Commit, source: Path, tip: str, store: Path) -
             path = match["path"] or match["beyond"]
             return PatchResult(patch.name, patch.subject, PatchState.FORBIDDEN, detail=f"'{path}' is outside of the tree")
         reverse = process.run([*git, "--check", "--reverse", diff], env=IDENTITY, check=False, confined=(source, store))
-    if reverse.returncode == 0:
+    # git would take a folder for a new file that is there already.
+    if reverse.returncode == 0 and _UNWRITABLE not in said:
         return PatchResult(patch.name, patch.subject, PatchState.UPSTREAM, commit=tip)
     return PatchResult(patch.name, patch.subject, PatchState.CONFLICT, detail=_conflict(said))
 

@@ -17,6 +17,8 @@ from harness.cache import digest_of
 from harness.errors import CommandFailed, UserError
 from harness.tree.store import IDENTITY
 
+OWN = "X-Fgraph-Harness"
+"""A header that marks what we wrote: scissors in that are part of a message."""
 _FIELD = re.compile(r"^(Author|Email|Subject|Date): (.*)$", re.MULTILINE)
 _SECTIONS = re.compile(
     r"""^diff\ --git\ .*\n
@@ -54,7 +56,7 @@ class Commit(Struct, frozen=True):
             "From 0000000000000000000000000000000000000000 Mon Sep 17 00:00:00 2001\n"
             f"From: {_encoded(self.author)} <{self.email}>\nDate: {self.date}\n"
             f"Subject: [PATCH{count}] {_encoded(self.subject)}\n"
-            "MIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: 8bit\n"
+            f"{OWN}: 1\nMIME-Version: 1.0\nContent-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: 8bit\n"
             # So that no line of the message is taken for it.
             f"\n{sender}\n{self.message}---\n{self.diff}"
         )

@@ -6,7 +6,6 @@ import re
 import shutil
 from pathlib import Path
 
-from harness.cache import Cache
 from harness.errors import UserError
 from harness.model import Series
 from harness.series import commit, quilt
@@ -15,27 +14,31 @@ _BESIDE = ("series.toml", "claims.toml", "bench.toml")
 _FROM = re.compile(rb"^(>*From )", re.MULTILINE)
 
 
-def export(series: Series, target: Path, mbox: bool, cache: Cache) -> None:
+def export(series: Series, target: Path, mbox: bool) -> None:
     """A new directory `target`, or a new file. Raises UserError if it is there already, or if there is nothing to write."""
     if not series.patches:
         raise UserError(f"the series '{series.name}' has no patches", hint="there is nothing to export")
     if target.exists():
         raise UserError(f"{target} is there already", hint="export to a new file or directory")
     commits = commit.read([(patch.name, patch.path.read_bytes()) for patch in series.patches])
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if mbox:
-        draft = target.with_name(f".{target.name}.draft")
-        mails = [one.mail(number, len(commits), series.base_commit) for number, one in enumerate(commits, 1)]
-        draft.write_bytes(b"".join(_escaped(mail) for mail in mails))
+    draft = target.with_name(f".{target.name}.draft")  # on the same file system
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if mbox:
+            mails = [one.mail(number, len(commits), series.base_commit) for number, one in enumerate(commits, 1)]
+            draft.write_bytes(b"".join(_escaped(mail) for mail in mails))
+        else:
+            shutil.rmtree(draft, ignore_errors=True)
+            draft.mkdir()
+            quilt.write(commits, draft)
+            home = Path(series.origin)
+            beside = [home / name for name in _BESIDE] + ([series.fragment] if series.fragment else [])
+            for path in beside if home.is_dir() else ():
+                if path.is_file():
+                    shutil.copy2(path, draft / path.name)
         draft.rename(target)
-        return
-    with cache.publish(target.resolve()) as folder:
-        quilt.write(commits, folder)
-        home = Path(series.origin)
-        beside = [home / name for name in _BESIDE] + ([series.fragment] if series.fragment else [])
-        for path in beside if home.is_dir() else ():
-            if path.is_file():
-                shutil.copy2(path, folder / path.name)
+    except OSError as error:
+        raise UserError(f"cannot write {target}: {error.strerror}", hint="export to another place") from error
 
 
 def _escaped(mail: bytes) -> bytes:

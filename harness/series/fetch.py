@@ -18,11 +18,7 @@ LORE_VARIABLE = "HARNESS_LORE"
 
 _SECONDS = 300.0
 
-_FORMAT = (
-    *("--no-signature", "--zero-commit", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--no-attach"),
-    *("--src-prefix=a/", "--dst-prefix=b/", "--subject-prefix=PATCH", "--suffix=.patch", "--no-cover-letter", "--numbered"),
-)
-"""Whatever the repository's own configuration says."""
+_FORMAT = ("--no-signature", "--zero-commit", "--binary", "--full-index", "--numbered")
 
 _ATTESTED = re.compile(r"^\s*[✓✔✗❌]\s*((?:Signed|BADSIG|No key)\b.*?)\s*$", re.MULTILINE)
 
@@ -47,32 +43,49 @@ def mails(path: Path) -> list[bytes]:
     return found
 
 
-def commits(repository: Path, span: str, directory: Path) -> None:
-    """Write the commits of A..B to `directory` as git format-patch does. The repository is only read. Raises UserError."""
+def commits(repository: Path, span: str, cache: Cache) -> tuple[list[tuple[str, bytes]], str]:
+    """The commits of A..B as git format-patch writes them, by name, and the commit that they are based on. Those that change
+    nothing are left out. The repository is only read. Raises UserError."""
     start, separator, end = span.partition("..")
     if not separator or not start or end.startswith("."):
         raise UserError(f"'{span}' is no range of commits", hint="git:REPO#A..B, with all after A up to B")
-    span = f"{start}..{end or 'HEAD'}"
-    git: list[str | Path] = ["git", "-C", repository]
+    theirs: list[str | Path] = ["git", "-C", repository]
     try:
-        process.run([*git, "rev-parse", "--git-dir"], env=IDENTITY)
+        objects = process.run(
+            [*theirs, "rev-parse", "--path-format=absolute", "--git-path", "objects"], env=IDENTITY
+        ).stdout.strip()
     except CommandFailed:
         raise UserError(f"no git repository at {repository}", hint="git:REPO#A..B") from None
-    try:
-        listed = process.run([*git, "rev-list", "--parents", "--end-of-options", span], env=IDENTITY).stdout.splitlines()
-    except CommandFailed as error:
-        raise UserError(f"{repository} has no '{span}'", hint=error.output.strip()) from None
-    if merges := [line.split()[0] for line in listed if len(line.split()) > 2]:
-        raise UserError(f"{span} holds a merge: {merges[0][:12]}", hint="rebase it: a merge cannot be sent as a patch")
-    if not listed:
-        raise UserError(f"{span} is empty", hint="git:REPO#A..B, with all after A up to B")
-    process.run([*git, "format-patch", "--quiet", *_FORMAT, "-o", directory, span], env=IDENTITY)
+    ids = []
+    for name in (start, end or "HEAD"):
+        found = process.run([*theirs, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"], env=IDENTITY, check=False)
+        if found.returncode:
+            raise UserError(f"{repository} has no '{name}'", hint="git:REPO#A..B, with all after A up to B")
+        ids.append(found.stdout.strip())
+    with cache.scratch() as scratch:
+        # From a repository of our own, which only borrows theirs: so that nothing that is configured there has a say.
+        git: list[str | Path] = ["git", "-C", scratch]
+        process.run([*git, "init", "--quiet", "--bare"], env=IDENTITY)
+        (scratch / "objects" / "info" / "alternates").write_text(f"{objects}\n")
+        between = f"{ids[0]}..{ids[1]}"
+        listed = process.run([*git, "rev-list", "--parents", between], env=IDENTITY).stdout.splitlines()
+        if merges := [line.split()[0] for line in listed if len(line.split()) > 2]:
+            raise UserError(f"{span} holds a merge: {merges[0][:12]}", hint="rebase it: a merge cannot be sent as a patch")
+        if not listed:
+            raise UserError(f"{span} is empty", hint="git:REPO#A..B, with all after A up to B")
+        process.run([*git, "format-patch", "--quiet", *_FORMAT, "-o", scratch / "out", between], env=IDENTITY)
+        written = [(path.name, path.read_bytes()) for path in sorted((scratch / "out").iterdir())]
+        based = process.run([*git, "merge-base", *ids], env=IDENTITY, check=False).stdout.strip()
+    changing = [(name, data) for name, data in written if b"\ndiff --git " in data]
+    if not changing:
+        raise UserError(f"{span} changes nothing", hint="git:REPO#A..B, with all after A up to B")
+    return changing, based
 
 
 def thread(message_id: str, cache: Cache) -> tuple[list[bytes], list[str]]:
     """The mails of a thread on lore.kernel.org, and what b4 says of their signatures. Raises InfrastructureError if b4 cannot
     have it."""
-    if not re.fullmatch(r"[^\s<>/]+@[^\s<>/]+", message_id):
+    if not re.fullmatch(r"[^\s<>-][^\s<>]*@[^\s<>]+", message_id):
         raise UserError(f"'{message_id}' is no message id", hint="lore:MESSAGE-ID, as the mail's header has it, without < and >")
     home = cache.directory("b4")
     env = {name: str(home) for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "HOME")} | IDENTITY
@@ -81,7 +94,9 @@ def thread(message_id: str, cache: Cache) -> tuple[list[bytes], list[str]]:
         b4 += ["-c", f"b4.midmask={mirror.rstrip('/')}/%s"]
     with cache.scratch() as scratch:
         try:
-            process.run([*b4, "mbox", "-o", str(scratch), "-n", "thread", message_id], env=env, cwd=scratch, timeout=_SECONDS)
+            process.run(
+                [*b4, "mbox", "-o", str(scratch), "-n", "thread", "--", message_id], env=env, cwd=scratch, timeout=_SECONDS
+            )
         except CommandFailed as error:
             said = error.output.strip().splitlines()
             raise InfrastructureError(
@@ -90,7 +105,7 @@ def thread(message_id: str, cache: Cache) -> tuple[list[bytes], list[str]]:
                 "names its origin",
             ) from None
         saved = next(iter(scratch.glob("thread*")))
-        am = ["am", "-T", "-m", str(saved), "-o", str(scratch / "am"), message_id]
+        am = ["am", "-T", "-m", str(saved), "-o", str(scratch / "am"), "--", message_id]
         checked = process.run([*b4, *am], env=env, cwd=scratch, check=False, timeout=_SECONDS)
         attested = list(dict.fromkeys(_ATTESTED.findall(checked.stdout))) or ["no signature that b4 could check"]
         return mails(saved), attested

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-import tempfile
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 import msgspec
 from msgspec import Struct
 
-from harness import paths, process
+from harness import paths
 from harness.cache import Cache, digest_of
 from harness.errors import UserError
 from harness.model import Argued, CasePattern, Origin, Series
 from harness.series import commit, fetch, mail, quilt, thread
 from harness.series.claims import read_claims, read_measures
 from harness.series.thread import Thread
-from harness.tree.store import IDENTITY
 
 NONE = Series(name="none", origin="", digest=digest_of("none"))
 """No patches: the tree as it is."""
@@ -52,30 +51,37 @@ def load(spec: str, cache: Cache | None = None, mbox: Path | None = None) -> Ser
 
     Raises UserError if it is not whole, InfrastructureError if it cannot be fetched."""
     cache = cache or Cache(paths.default_cache())
-    known = [*bundled(), *referred()]
-    path = paths.PATCHES / spec if spec in known else Path(spec).resolve()
-    refers = path.is_dir() and not (path / quilt.LIST).exists() and (path / "series.toml").exists()
+    spec = spec.replace("\0", "?")
+    kind, _, rest = spec.partition(":")
+    path = paths.PATCHES / spec if spec in [*bundled(), *referred()] else Path(spec).resolve()
+    refers = _is(path, "") and not _is(path, quilt.LIST) and _is(path, "series.toml")
     if mbox and not refers:
         raise UserError(f"--mbox with '{spec}'", hint=f"it is for a series that only names its origin: {', '.join(referred())}")
-    kind, _, rest = spec.partition(":")
     if spec == "none":
         return NONE
-    if refers:
-        return _referred(path, mbox, cache)
-    if path.is_dir() and not (path / "cur").is_dir():
-        patches, commits = quilt.read(path)
-        return _described(path, Series(name=path.name, origin=str(path), digest=commit.digest(commits), patches=patches))
     if kind == "git" and rest:
         return _committed(rest, cache)
     if kind == "lore" and rest:
         return _mailed(_on_lore(rest, cache), spec, cache)
+    if refers:
+        return _referred(path, mbox, cache)
+    if _is(path, "") and path.is_dir() and not _is(path, "cur"):
+        patches, commits = quilt.read(path)
+        return _described(path, Series(name=path.name, origin=str(path), digest=commit.digest(commits), patches=patches))
     wanted = ""
-    if not path.exists():
+    if not _is(path, ""):
         file, _, wanted = spec.partition("#")
         path = Path(file).resolve()
-    if not path.exists():
-        raise UserError(f"unknown series '{spec}'", hint=f"{_FORMS}, or one of {', '.join(known)}")
+    if not _is(path, ""):
+        raise UserError(f"unknown series '{spec}'", hint=f"{_FORMS}, or one of {', '.join([*bundled(), *referred()])}")
     return _mailed(_in_box(path, wanted), str(path), cache)
+
+
+def _is(path: Path, name: str) -> bool:
+    try:
+        return (path / name).exists()
+    except OSError:  # no file can have that name
+        return False
 
 
 def trespasses(series: Series) -> list[str]:
@@ -89,34 +95,32 @@ def trespasses(series: Series) -> list[str]:
 
 
 def _in_box(path: Path, wanted: str = "") -> Thread:
-    return thread.choose([one for raw in fetch.mails(path) for one in mail.parse(raw)], path.name, wanted)
+    return thread.choose(_parsed(fetch.mails(path), path.name), path.name, wanted)
 
 
 def _on_lore(message_id: str, cache: Cache) -> Thread:
     raw, attested = fetch.thread(message_id, cache)
-    found = thread.choose([one for each in raw for one in mail.parse(each)], message_id, message_id)
+    found = thread.choose(_parsed(raw, message_id), message_id, message_id)
     return msgspec.structs.replace(found, notes=(*found.notes, *(f"attestation: {one}" for one in attested)))
 
 
+def _parsed(raw: Iterable[bytes], where: str) -> list[mail.Mail]:
+    try:
+        return [one for data in raw for one in mail.parse(data)]
+    except RecursionError:
+        raise UserError(f"{where} holds a mail in a mail in a mail, without end", hint="take it out") from None
+
+
 def _mailed(found: Thread, origin: str, cache: Cache) -> Series:
-    raw = [
-        (
-            f"'{one.subject}'",
-            f"From: {one.author}\nDate: {one.date}\nSubject: {one.subject}\n"
-            f"Content-Type: text/plain; charset=UTF-8\nContent-Transfer-Encoding: 8bit\n\n{one.text}".encode(
-                "utf-8", "surrogateescape"
-            ),
-        )
-        for one in found.patches
-    ]
-    commits = commit.read(raw, scissors=True)
+    ours = all(one.ours for one in found.patches)
+    commits = commit.read([(f"'{one.subject}'", one.plain) for one in found.patches], scissors=not ours)
     told = found.cover.text.partition("\n-- \n")[0].strip() if found.cover else ""
     return Series(
         name=_slug(found.title),
         origin=origin,
         digest=commit.digest(commits),
         patches=quilt.keep(commits, cache),
-        description=f"{found.title}\n\n{told}".strip(),
+        description=f"{found.title}\n\n{told}".strip().encode("utf-8", "replace").decode(),
         base=found.base,
         notes=found.notes,
     )
@@ -130,13 +134,10 @@ def _slug(title: str) -> str:
 def _committed(rest: str, cache: Cache) -> Series:
     repository, _, span = rest.partition("#")
     path = Path(repository).resolve()
-    with tempfile.TemporaryDirectory(prefix="harness-") as folder:
-        fetch.commits(path, span, Path(folder))
-        commits = commit.read([(file.name, file.read_bytes()) for file in sorted(Path(folder).iterdir())])
-    start, _, end = span.partition("..")
-    base = process.run(["git", "-C", path, "merge-base", start, end or "HEAD"], env=IDENTITY).stdout.strip()
+    raw, base = fetch.commits(path, span, cache)
+    commits = commit.read(raw)
     return Series(
-        name=_slug(f"{path.name} {end or 'HEAD'}"),
+        name=_slug(f"{path.name} {span.partition('..')[2] or 'HEAD'}"),
         origin=f"git:{path}#{span}",
         digest=commit.digest(commits),
         patches=quilt.keep(commits, cache),

@@ -36,9 +36,7 @@ def one(data: bytes) -> Mail:
 
 
 def made(found: Mail) -> commit.Commit:
-    text = f"From: {found.author}\nDate: {found.date}\nSubject: {found.subject}\n"
-    text += f"Content-Type: text/plain; charset=UTF-8\n\n{found.text}"
-    return commit.read([("it", text.encode("utf-8", "surrogateescape"))], scissors=True)[0]
+    return commit.read([("it", found.plain)], scissors=True)[0]
 
 
 PLAIN = {"Content_Type": "text/plain; charset=UTF-8", "Content_Transfer_Encoding": "8bit"}
@@ -116,6 +114,9 @@ def test_headers() -> None:
         ("[PATCH v2.1 3/5] a", (2, 1), (3, 5)),
         ("[list] [PATCH V7 0/9] a", (7, 0), (0, 9)),
         ("v3 1/2 a", (1, 0), None),
+        ("[PATCH 5.10/5.15/6.1 1/2] a", (1, 0), (1, 2)),
+        ("[RFC,v3,1/2] a", (3, 0), (1, 2)),
+        (f"[PATCH v{'9' * 5000} 1/1] a", (1, 0), (1, 1)),
     ],
 )
 def test_prefix(subject: str, version: tuple[int, int], number: tuple[int, int] | None) -> None:
@@ -175,6 +176,33 @@ def test_binary_hunks_and_what_follows_them(tmp_path: Path) -> None:
 def test_removed_line_that_looks_like_a_signature() -> None:
     diff = DIFF.replace("@@ -1,6 +1,6 @@", "@@ -1,7 +1,6 @@").replace(" int last;\n", " int last;\n-- \n")
     assert made(one(raw(body=f"Why.\n---\n{diff}-- \n2.39.2\n", **PLAIN))).diff == diff
+
+
+CHARSETS = ("utf-8", "us-ascii", "iso-8859-1", "undefined", "punycode", "idna", "utf-7", "unicode_escape", "a\0b", "x-klingon")
+
+
+@given(
+    st.sampled_from(CHARSETS),
+    st.sampled_from("bq"),
+    st.text('ab=%?_ <>@,;"\\é\0', max_size=20),
+    st.sampled_from(["8bit", "base64", "quoted-printable", "x-uuencode", "odd"]),
+    st.sampled_from(
+        ["Mon, 6 Nov 99999 01:08:54 +0900", "Nov 1", f"1 Jan {'9' * 30} 0:0:0 -9999", "Mon, 6 Nov 2023 01:08:54 +2300"]
+    ),
+)
+def test_any_header_is_read(charset: str, encoding: str, text: str, transfer: str, date: str) -> None:
+    word = f"=?{charset}?{encoding}?{text}?="
+    headers = {"Content_Type": f"text/plain; charset*=undefined''{text}; name*={charset}''{text}; format={word}"}
+    data = raw(f"[PATCH] {word} {text}", From=f"{word} <a@x>", Content_Transfer_Encoding=transfer, **headers)
+    for found in mail.parse(data.replace(b"Mon, 6 Nov 2023 01:08:54 +0900", date.encode())):
+        assert isinstance(found.sent, float)
+        assert not any("\ud800" <= letter <= "\udfff" for letter in found.subject + found.author)
+
+
+def test_nested_for_ever() -> None:
+    deep = b"Content-Type: message/rfc822\n\n" * 3000
+    with pytest.raises(RecursionError):
+        mail.parse(deep)
 
 
 @given(st.binary(max_size=300))
@@ -242,7 +270,7 @@ def test_reply_with_a_diff_is_no_patch() -> None:
     quick = raw("[PATCH] fix for the above", In_Reply_To="<cover-2@x>", Message_Id="<quick@x>")
     found = chosen([*series(3), reply, quick])
     assert [one.message_id for one in found.patches] == ["cover-1@x", "cover-2@x", "cover-3@x"]
-    assert found.notes == ("2 other mails left out, 1 of them replies with a diff",)
+    assert found.notes == ("2 other mails left out, 2 of them with a diff",)
 
 
 def test_same_number_from_somebody_else() -> None:
@@ -253,6 +281,52 @@ def test_same_number_from_somebody_else() -> None:
     own = raw("[PATCH 2/3] topic: 2", In_Reply_To="<cover@x>", Message_Id="<own@x>")
     with pytest.raises(UserError, match="2/3 more than once"):
         chosen([*series(3), own])
+
+
+def test_versions_of_a_single_patch() -> None:
+    first = raw("[PATCH] alone", Message_Id="<one@x>")
+    second = raw("[PATCH v2] alone", Message_Id="<two@x>", In_Reply_To="<one@x>")
+    other = raw("[PATCH] fixup", Message_Id="<three@x>", In_Reply_To="<two@x>", From="B <b@example.org>")
+    for mails in ([first, second, other], [other, second, first]):
+        found = chosen(mails)
+        assert [one.message_id for one in found.patches] == ["two@x"]
+        assert "1 other mails left out" in found.notes[-1]
+
+
+def test_nobody_else_can_take_a_series_over() -> None:
+    others = [
+        raw("[PATCH v9 1/1] trust me", Message_Id="<evil@x>", In_Reply_To="<cover@x>", From="B <b@example.org>"),
+        raw("[PATCH 0/1] alternative", "Hm.\n", Message_Id="<alt@x>", In_Reply_To="<cover@x>", From="B <b@example.org>"),
+        raw("[PATCH 1/1] alternative", Message_Id="<alt-1@x>", In_Reply_To="<alt@x>", From="B <b@example.org>"),
+    ]
+    found = chosen([*others, *series(3)])
+    assert [one.message_id for one in found.patches] == ["cover-1@x", "cover-2@x", "cover-3@x"]
+    reply = mixed(("Content-Type: text/plain", "How about"), ("Content-Type: text/x-patch; name=a.patch", f"From {'0' * 40} x\n"))
+    reply = reply.replace(b"Subject: [PATCH] main: first", b"Subject: Re: [PATCH 1/3] topic: 1\nIn-Reply-To: <cover-1@x>")
+    attached = raw("[PATCH v7 1/1] topic", **PLAIN)
+    found = chosen([reply.replace(b"x\n\n", b"x\n" + attached, 1), *series(3)])
+    assert len(found.patches) == 3
+
+
+def test_two_series_of_one_sender_in_one_thread() -> None:
+    second = [
+        data.replace(b"<iproute@x>\n", b"<iproute@x>\nReferences: <cover@x>\n") for data in series(2, root="iproute", title="ip")
+    ]
+    with pytest.raises(UserError, match="2 series"):
+        chosen(series(3) + second)
+
+
+def test_each_mail_of_a_series_leads_to_the_newest_version() -> None:
+    second = series(2, version=2, root="second")
+    second[0] = second[0].replace(b"Message-Id", b"In-Reply-To: <cover@x>\nMessage-Id")
+    for wanted in ("cover@x", "cover-1@x", "second@x", "second-2@x"):
+        assert [one.message_id for one in chosen(series(3) + second, wanted).patches] == ["second-1@x", "second-2@x"]
+
+
+def test_resent() -> None:
+    again = [data.replace(b"[PATCH", b"[PATCH RESEND").replace(b"2023", b"2024") for data in series(2, root="again")]
+    for data in (series(2) + again, again + series(2)):
+        assert [one.message_id for one in chosen(data).patches] == ["again-1@x", "again-2@x"]
 
 
 def test_the_same_mail_twice() -> None:

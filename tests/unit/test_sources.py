@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import http.server
 import mailbox
+import subprocess
 import threading
 import urllib.parse
 from collections.abc import Iterator
@@ -61,18 +62,18 @@ def test_exports_are_read_again(tmp_path: Path, quilt: Path, cache: Cache) -> No
     (quilt / "series.toml").write_text('description = "It is described."\n')
     wanted = series.load(str(quilt), cache)
     for target, mbox in ((tmp_path / "out", False), (tmp_path / "out.mbox", True)):
-        series.export(wanted, target, mbox, cache)
+        series.export(wanted, target, mbox)
         assert series.load(str(target), cache).digest == wanted.digest
         with pytest.raises(UserError, match="there already"):
-            series.export(wanted, target, mbox, cache)
+            series.export(wanted, target, mbox)
     assert series.load(str(tmp_path / "out"), cache).description == "It is described."
     with pytest.raises(UserError, match="no patches"):
-        series.export(series.NONE, tmp_path / "none", False, cache)
+        series.export(series.NONE, tmp_path / "none", False)
 
 
 def test_bundled_series_goes_round(tmp_path: Path, cache: Cache) -> None:
     wanted = series.load("fprobe-on-fgraph", cache)
-    series.export(wanted, tmp_path / "out.mbox", True, cache)
+    series.export(wanted, tmp_path / "out.mbox", True)
     found = series.load(str(tmp_path / "out.mbox"), cache)
     assert found.digest == wanted.digest
     assert [patch.name for patch in found.patches] == [patch.name for patch in wanted.patches]
@@ -154,10 +155,95 @@ def test_the_users_git_configuration_has_no_say(
         "diff.noprefix": "true",
         "diff.external": "false",
         "mailinfo.scissors": "true",
+        "format.signOff": "true",
+        "diff.context": "1",
+        "diff.renames": "false",
+        "diff.orderFile": "nowhere",
+        "format.useAutoBase": "true",
         "diff.mnemonicPrefix": "true",
     }.items():
         fake.git(work, "config", name, value)
     assert series.load(f"git:{work}#main~3..main", cache).digest == wanted
+
+
+def _edit(work: Path, *steps: str) -> None:
+    subprocess.run(["sh", "-ec", "\n".join(steps)], cwd=work, check=True)
+
+
+CHANGES_OF_ALL_KINDS = {
+    "renamed and changed": ["git mv main.c moved.c", "echo more >>moved.c"],
+    "copied": ["cp main.c copied.c"],
+    "removed": ["git rm -q other.c"],
+    "mode": ["chmod +x main.c"],
+    "mode and text": ["chmod +x main.c", "echo more >>other.c"],
+    "link": ["ln -s main.c link.c"],
+    "spaces": ["mkdir 'a b'", "echo x >'a b/y.c'", "git add -A", "git commit -qm spaces", "echo z >'a b/y.c'"],
+    "not ASCII": ["echo x >grüße.c", "git add -A", "git commit -qm umlaut", "git mv grüße.c groß.c"],
+    "quotes": ["printf x >'say \"hi\".c'"],
+    "CRLF": ["printf 'a\\r\\nb\\r\\n' >crlf.c", "git add -A", "git commit -qm crlf", "printf 'a\\r\\nc\\r\\n' >crlf.c"],
+    "LF to CRLF": ["printf 'one\\r\\ntwo\\r\\nthree\\r\\n' >other.c"],
+    "no line end": ["printf 'one\\ntwo' >other.c", "git commit -qam cut", "echo >>other.c"],
+    "file to folder": ["git rm -q other.c", "mkdir other.c", "echo x >other.c/in"],
+    "message that looks like more": [
+        "echo x >>main.c",
+        "git commit -qam 'x' -m text -m 'From: C <c@x>' -m '-- >8 --' -m 'Subject: no'",
+    ],
+    "somebody else": ["echo x >>main.c", "git commit -qam x --author='Jürgen Ö. <j@x>'"],
+}
+
+
+@pytest.mark.parametrize("name", CHANGES_OF_ALL_KINDS)
+def test_what_comes_of_it_is_what_was_committed(name: str, tmp_path: Path, cache: Cache) -> None:
+    """Also once it was sent as a mail."""
+    work = fake.repository(tmp_path / "linux")
+    fake.git(work, "config", "user.name", "Test")
+    fake.git(work, "config", "user.email", "test@localhost")
+    _edit(work, *CHANGES_OF_ALL_KINDS[name], "git add -A", "git diff --cached --quiet || git commit -qm 'the last'")
+    count = int(fake.git(work, "rev-list", "--count", "main")) - 1
+    base = tree.resolve(f"git:{work}#main~{count}", cache)
+    direct = series.load(f"git:{work}#main~{count}..main", cache)
+    series.export(direct, tmp_path / "sent.mbox", True)
+    for found in (direct, series.load(str(tmp_path / "sent.mbox"), cache)):
+        applied = series.apply(found, base, Cache(tmp_path / "cache"))
+        assert [result.state for result in applied.results] == [PatchState.APPLIED] * count
+        store = tree.Store(cache)
+        assert store.rev_parse(f"{applied.tip}^{{tree}}") == fake.git(work, "rev-parse", "main^{tree}")
+    show = ("show", "--no-patch", "--format=%an %ae %ad %s")
+    assert store.git(*show, applied.tip).stdout.strip() == fake.git(work, *show, "main")
+
+
+def test_new_file_where_there_is_something(tmp_path: Path, cache: Cache) -> None:
+    base = tree.resolve(f"tarball:{fake.write_tarball(tmp_path / 'linux.tar.gz')}", cache)
+    for number, name in enumerate(("b/tools", "b/main.c", '"b/\\155ain.c"', "linux/main.c")):
+        box = tmp_path / f"{number}.mbox"
+        diff = f"--- /dev/null\n+++ {name}\n@@ -0,0 +1 @@\n+mine\n"
+        box.write_text(f"From x Mon Sep 17 00:00:00 2001\nFrom: A <a@x>\nSubject: [PATCH] x{number}\n\nWhy.\n---\n{diff}")
+        (result,) = series.apply(series.load(str(box), cache), base, cache).results
+        assert result.state is PatchState.CONFLICT, name
+
+
+def test_another_repository_is_left_alone(tmp_path: Path, quilt: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the harness finds it when a git hook calls it."""
+    other = fake.repository(tmp_path / "other")
+    before = {path: path.read_bytes() for path in (other / ".git").rglob("*") if path.is_file()}
+    base = tree.resolve(f"tarball:{fake.write_tarball(tmp_path / 'linux.tar.gz')}", cache)
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(other / ".git" / "index"))
+    assert series.apply(series.load(str(quilt), cache), base, cache).complete
+    assert {path: path.read_bytes() for path in (other / ".git").rglob("*") if path.is_file()} == before
+
+
+def test_quilt_file_with_two_patches(tmp_path: Path, quilt: Path, cache: Cache) -> None:
+    first, second, _ = sorted(path.name for path in quilt.glob("*.patch"))
+    (quilt / first).write_text((quilt / first).read_text() + (quilt / second).read_text())
+    with pytest.raises(UserError, match="more than one patch"):
+        series.load(str(quilt), cache)
+
+
+@pytest.mark.parametrize("spec", ["x" * 5000, "a\0b", "lore:-o@x", "git:", "lore:", "x#y"])
+def test_specs_that_name_nothing(spec: str, cache: Cache) -> None:
+    with pytest.raises(UserError):
+        series.load(spec, cache)
 
 
 def test_path_out_of_the_tree(tmp_path: Path, cache: Cache) -> None:
