@@ -31,7 +31,8 @@ class Shell:
         assert built
         self._vmlinux = built.vmlinux
         compiler = kernel.detect(self._arch, request.toolchain).compiler
-        initramfs, _ = guest.build_initramfs(built, job.properties["selftests"], self._arch, compiler, cache)
+        with cache.lock():
+            initramfs, _ = guest.build_initramfs(built, job.properties["selftests"], self._arch, compiler, cache)
         self._boot = Boot(built.image, initramfs.path, QUIET, memory=guest.room_for(initramfs.path))
         self._accelerator = accelerator_for(self._arch, self._boot, cache, request.accel)
         self._host = Host(self._arch, cache)
