@@ -139,9 +139,9 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
         raise UserError(f"the run in {directory} was killed before it began", hint="start it again, without --resume")
     name = str(context.command.name)
     if started.arguments[:1] != (name,):
-        other = started.arguments[0]
-        hint = f"harness {other} --resume DIR" if other in _PLANS else f"`harness {other}` goes on if it is said again"
-        raise UserError(f"{directory} was made by `harness {other}`", hint=hint)
+        maker = started.arguments[0]
+        hint = f"harness {maker} --resume DIR" if maker in _PLANS else f"`harness {maker}` goes on if it is said again"
+        raise UserError(f"{directory} was made by `harness {maker}`", hint=hint)
     cache, install = context.params["cache"].resolve(), context.params["install"]
     try:
         os.chdir(started.directory)
