@@ -12,11 +12,11 @@ from rich.console import Console
 
 from harness import bisect, paths, pipeline, request
 from harness.cache import Cache
-from harness.errors import UserError
-from harness.model import Outcome
+from harness.errors import InfrastructureError, UserError
+from harness.model import CaseResult, Outcome, Point
 from harness.progress import Progress
 from harness.request import Request
-from harness.results import RunReport, text
+from harness.results import JobReport, RunReport, journal, text
 from tests import fake
 
 ARCH = "x86_64"
@@ -199,6 +199,39 @@ def test_bisection_goes_on_where_it_was(bench: Bench) -> None:
     assert (report.bisected.suspects, report.bisected.kernels) == (whole.bisected.suspects, whole.bisected.kernels)
     started = [line for line in journal.read_bytes().splitlines() if b'"job-started"' in line]
     assert len(started) == len(whole.jobs)
+
+
+def test_what_nobody_ran_is_neither_green_nor_red(bench: Bench) -> None:
+    wanted = bench.parse(bench.series(main("int one;")), suite_specs=None, per_patch=True)
+    found = bisect.Bisection(wanted, "a:b", 1)
+    point = Point("0001", "")
+    for result, seen, why in (
+        (CaseResult("a", "b", Outcome.PASS), (True, False), ""),
+        (CaseResult("a", "b", Outcome.FAIL), (False, True), ""),
+        (CaseResult("a", "b", Outcome.LOST), (False, True), ""),  # it took the guest along
+        (CaseResult("a", "b", Outcome.LOST, ran=False, diagnostic="no guest"), (False, False), "a:b: lost: no guest"),
+        (CaseResult("a", "b", Outcome.SKIP, diagnostic="no probe"), (False, False), "a:b: skip: no probe"),
+        (CaseResult("boot", "agent", Outcome.CRASH, diagnostic="Oops"), (False, False), "boot:agent: crash: Oops"),
+        (CaseResult("a", "other", Outcome.PASS), (False, False), "no such case"),
+    ):
+        job = JobReport(ARCH, "0001")
+        job.cases[result.id] = journal.CaseFinished(1.0, ARCH, "0001", result)
+        looked = found._look(point, job)
+        assert ((looked.green, looked.red), looked.why) == (seen, why)
+    job.cases["guest:guest"] = journal.CaseFinished(1.0, ARCH, "0001", CaseResult("guest", "guest", Outcome.ERROR))
+    with pytest.raises(InfrastructureError):
+        found._look(point, job)
+
+
+def test_a_later_good_point(bench: Bench) -> None:
+    directory = bench.series(main("ERROR"), main("int two;"), main("int three;"), main("ERROR", "four"))
+    wanted = bench.parse(directory, suite_specs=None, per_patch=True, arguments=("bisect",))
+    report = bench.run(wanted, bisect.Bisection(wanted, "build:build", 1, "2"))
+    assert report.bisected
+    assert (report.bisected.good, report.bisected.suspects) == ("0003", ("0004-change-4.patch",))
+    for point, why in (("last", "last point"), ("9", "unknown point")):
+        with pytest.raises(UserError, match=why):
+            bisect.Bisection(wanted, "build:build", 1, point)
 
 
 @pytest.mark.parametrize("case", ["build", "guest:guest", "nonsense:x", "build:warnings", "apply:0001-change-1.patch"])
