@@ -211,6 +211,11 @@ class Series(Struct, frozen=True):
     """A series that argues with checkpatch has nothing to hide from it: what is not argued is an error."""
 
     @property
+    def facts(self) -> list[str]:
+        """What is to be known of where it comes from, for people."""
+        return [*([f"base: {self.base}"] if self.base else []), *self.notes]
+
+    @property
     def base_commit(self) -> str:
         """`base`, if it is a commit."""
         return self.base if re.fullmatch(r"[0-9a-f]{12,64}", self.base) else ""

@@ -146,6 +146,8 @@ def _prepared(
                 raise UserError(f"{request.selftests} is another tree than when the run began", hint="start a new run")
         manifest["selftests"] = msgspec.structs.asdict(selftests)
         rundir.write_manifest(before.directory, manifest)
+    for fact in request.series.facts:
+        progress.say(f"{request.series.name}: {fact}")
     progress.step("tree", f"applying {request.series.name}")
     applied = AppliedSeries(source.commit, ()) if request.given else series.apply(request.series, source, cache)
     progress.done("tree")
@@ -195,7 +197,7 @@ def _finish(directory: Path, events: Journal, code: int, error: str) -> RunRepor
 def _manifest(request: Request) -> dict[str, Any]:
     return {
         "command": ["harness", *request.arguments],
-        "series": {"name": request.series.name, "origin": request.series.origin, "digest": request.series.digest},
+        "series": {name: getattr(request.series, name) for name in ("name", "origin", "digest", "base", "notes")},
         "archs": [target.name for target in request.archs],
         "points": [series.points.name_of(number, request.series) for number in request.points],
         "suites": [msgspec.structs.asdict(selection) for selection in request.selections],

@@ -13,7 +13,7 @@ from harness import sandbox, series, tree
 from harness.cache import Cache
 from harness.cli.root import ERR, OUT, cache_option, cli, mbox_option
 from harness.logs.lines import clean_text
-from harness.model import Series, to_json
+from harness.model import to_json
 from harness.sandbox import Sandbox
 
 
@@ -47,7 +47,7 @@ def series_show(spec: str, mbox: Path | None, cache: Path) -> None:
     OUT.print(escape(clean_text(found.description.strip())))
     for patch in found.patches:
         OUT.print(escape(clean_text(f"  {patch.name}  {patch.subject}  ({len(patch.files)} files)")))
-    for line in _facts(found):
+    for line in found.facts:
         OUT.print(escape(clean_text(line)))
     if found.written_after:
         OUT.print(escape(f"\nWritten after: {found.written_after.title}"))
@@ -97,7 +97,7 @@ def series_check(spec: str, mbox: Path | None, tree_spec: str | None, as_json: b
         click.echo(to_json(verdict.patches).decode())
     else:
         OUT.print(_table(verdict.patches))
-        for line in [f"tree: {source.version}, {source.source}, {source.commit[:12]}", *_facts(found)]:
+        for line in [f"tree: {source.version}, {source.source}, {source.commit[:12]}", *found.facts]:
             OUT.print(escape(clean_text(line)))
     for line in (*verdict.remarks, *verdict.complaints):
         ERR.print(escape(clean_text(line)))
@@ -114,7 +114,3 @@ def _table(patches: tuple[Any, ...]) -> Table:
         words = (one.patch, str(len(one.files)), " ".join(one.archs), remarks, one.detail)
         table.add_row(f"[{colour}]{one.state}[/{colour}]", *(escape(clean_text(word)) for word in words))
     return table
-
-
-def _facts(found: Series) -> list[str]:
-    return [*([f"base: {found.base}"] if found.base else []), *found.notes]
