@@ -13,7 +13,7 @@ from harness import sandbox, series, tree
 from harness.cache import Cache
 from harness.cli.root import ERR, OUT, cache_option, cli, mbox_option
 from harness.logs.lines import clean_text
-from harness.model import to_json
+from harness.model import PatchState, to_json
 from harness.sandbox import Sandbox
 
 
@@ -97,6 +97,9 @@ def series_check(spec: str, mbox: Path | None, tree_spec: str | None, as_json: b
         click.echo(to_json(verdict.patches).decode())
     else:
         OUT.print(_table(verdict.patches))
+        for one in verdict.patches:
+            if one.detail and one.state is not PatchState.NOT_TRIED:
+                OUT.print(escape(clean_text(f"{one.patch}:\n    " + one.detail.replace("\n", "\n    "))))
         for line in [f"tree: {source.version}, {source.source}, {source.commit[:12]}", *found.facts]:
             OUT.print(escape(clean_text(line)))
     for line in (*verdict.remarks, *verdict.complaints):
@@ -106,11 +109,11 @@ def series_check(spec: str, mbox: Path | None, tree_spec: str | None, as_json: b
 
 def _table(patches: tuple[Any, ...]) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("", "patch", "files", "for", "checkpatch", ""):
+    for name in ("", "patch", "files", "for", "checkpatch"):
         table.add_column(name)
     for one in patches:
         colour = "red" if not one.state.good else "yellow" if one.state != "applied" else "green"
         remarks = "not there" if one.checkpatch is None else str(len(one.checkpatch) or "")
-        words = (one.patch, str(len(one.files)), " ".join(one.archs), remarks, one.detail)
+        words = (one.patch, str(len(one.files)), " ".join(one.archs), remarks)
         table.add_row(f"[{colour}]{one.state}[/{colour}]", *(escape(clean_text(word)) for word in words))
     return table
