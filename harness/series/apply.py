@@ -12,7 +12,7 @@ from harness import process
 from harness.cache import Cache, digest_of
 from harness.errors import CommandFailed, UserError
 from harness.model import AppliedSeries, Patch, PatchResult, PatchState, Series, Tree
-from harness.series import commit, quick
+from harness.series import quick, quilt
 from harness.series.commit import Commit
 from harness.tree import Store
 from harness.tree.store import IDENTITY
@@ -49,7 +49,7 @@ def apply(series: Series, tree: Tree, cache: Cache) -> AppliedSeries:
 
 
 def _apply(series: Series, tree: Tree, store: Store, key: str) -> list[PatchResult]:
-    commits = commit.read([(patch.name, patch.path.read_bytes()) for patch in series.patches])
+    commits = quilt.commits(series.patches)
     done = quick.apply(commits, tree.commit, store)
     results = [
         PatchResult(patch.name, patch.subject, PatchState.APPLIED, commit=made)

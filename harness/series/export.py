@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.errors import UserError
 from harness.model import Series
-from harness.series import commit, quilt
+from harness.series import quilt
 
 _BESIDE = ("series.toml", "claims.toml", "bench.toml")
 _FROM = re.compile(rb"^(>*From )", re.MULTILINE)
@@ -20,7 +20,7 @@ def export(series: Series, target: Path, mbox: bool) -> None:
         raise UserError(f"the series '{series.name}' has no patches", hint="there is nothing to export")
     if target.exists():
         raise UserError(f"{target} is there already", hint="export to a new file or directory")
-    commits = commit.read([(patch.name, patch.path.read_bytes()) for patch in series.patches])
+    commits = quilt.commits(series.patches)
     draft = target.with_name(f".{target.name}.draft")  # on the same file system
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

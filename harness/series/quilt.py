@@ -24,14 +24,19 @@ def read(directory: Path) -> tuple[tuple[Patch, ...], list[Commit]]:
         if not (directory / name).is_file():
             hint = "add the file or take its line out"
             raise UserError(f"{directory.name}: the series lists {name}, which is not there", hint=hint)
-    raw = [(f"{directory.name}/{name}", (directory / name).read_bytes()) for name in names]
+    raw = [(f"{directory.name}/{name}", _plain((directory / name).read_bytes())) for name in names]
     for name, data in raw:
         if len(_MAIL.findall(data)) > 1:
             raise UserError(
                 f"{name} holds more than one patch", hint="each in a file of its own, or all as an mbox: --series FILE"
             )
-    commits = commit.read(raw)
-    return tuple(_patch(name, directory / name, one) for name, one in zip(names, commits, strict=True)), commits
+    made = commit.read(raw)
+    return tuple(_patch(name, directory / name, one) for name, one in zip(names, made, strict=True)), made
+
+
+def _plain(data: bytes) -> bytes:
+    """Without line ends that were not the source's, if all of them are such."""
+    return data.replace(b"\r\n", b"\n") if data.count(b"\n") == data.count(b"\r\n") else data
 
 
 def _patch(name: str, path: Path, one: Commit) -> Patch:
@@ -39,20 +44,25 @@ def _patch(name: str, path: Path, one: Commit) -> Patch:
     return Patch(name=name, path=path, subject=one.subject.encode("utf-8", "replace").decode(), files=shown)
 
 
-def keep(commits: Sequence[Commit], cache: Cache) -> tuple[Patch, ...]:
-    """The commits as patches, in a directory of the cache."""
-    directory = cache.root / "series" / commit.digest(commits)
+def commits(patches: Sequence[Patch]) -> list[Commit]:
+    """What they become."""
+    return commit.read([(patch.name, _plain(patch.path.read_bytes())) for patch in patches])
+
+
+def keep(made: Sequence[Commit], cache: Cache) -> tuple[Patch, ...]:
+    """The commits `made` as patches, in a directory of the cache."""
+    directory = cache.root / "series" / commit.digest(made)
     if not directory.exists():
         with cache.publish(directory) as draft:
-            write(commits, draft)
-    names = [one.file_name(number) for number, one in enumerate(commits, 1)]
-    return tuple(_patch(name, directory / name, one) for name, one in zip(names, commits, strict=True))
+            write(made, draft)
+    names = [one.file_name(number) for number, one in enumerate(made, 1)]
+    return tuple(_patch(name, directory / name, one) for name, one in zip(names, made, strict=True))
 
 
-def write(commits: Sequence[Commit], directory: Path) -> None:
-    names = [one.file_name(number) for number, one in enumerate(commits, 1)]
-    for number, (name, one) in enumerate(zip(names, commits, strict=True), 1):
-        (directory / name).write_bytes(one.mail(number, len(commits)))
+def write(made: Sequence[Commit], directory: Path) -> None:
+    names = [one.file_name(number) for number, one in enumerate(made, 1)]
+    for number, (name, one) in enumerate(zip(names, made, strict=True), 1):
+        (directory / name).write_bytes(one.mail(number, len(made)))
     (directory / LIST).write_text("".join(f"{name}\n" for name in names))
 
 

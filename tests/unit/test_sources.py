@@ -233,6 +233,16 @@ def test_another_repository_is_left_alone(tmp_path: Path, quilt: Path, cache: Ca
     assert {path: path.read_bytes() for path in (other / ".git").rglob("*") if path.is_file()} == before
 
 
+def test_quilt_file_that_was_saved_elsewhere(tmp_path: Path, quilt: Path, cache: Cache) -> None:
+    wanted = series.load(str(quilt), cache)
+    for path in quilt.glob("*.patch"):
+        path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
+    found = series.load(str(quilt), cache)
+    assert found.digest == wanted.digest
+    base = tree.resolve(f"tarball:{fake.write_tarball(tmp_path / 'linux.tar.gz')}", cache)
+    assert series.apply(found, base, cache).complete
+
+
 def test_quilt_file_with_two_patches(tmp_path: Path, quilt: Path, cache: Cache) -> None:
     first, second, _ = sorted(path.name for path in quilt.glob("*.patch"))
     (quilt / first).write_text((quilt / first).read_text() + (quilt / second).read_text())
