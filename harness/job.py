@@ -197,7 +197,7 @@ class Job:
                 jobserver=self._jobserver,
                 required=own if self._point.position is Position.WHOLE else (),
                 unproved=() if self._point.position is Position.WHOLE else own,
-                progress=lambda text: self._step(f"building: {text}"),
+                progress=lambda objects, file: self._step("build", file, f"{objects} objects"),
             )
         except kernel.ConfigNotProved as failure:
             self._emit(CaseResult("config", "config", Outcome.FAIL, diagnostic=failure.message))
@@ -305,11 +305,13 @@ class Job:
         touched = {file for patch in self._request.series.patches[: self._point.number] for file in patch.files}
         symbols = kernel.Symbols(built, kernel.detect(self._arch, self._request.toolchain).addr2line)
         explain = functools.partial(symbols.locate, ours=touched)
+        # Nobody looks at what nobody sees.
+        heard = functools.partial(self._progress.heard, self._name) if self._progress.moving else lambda data: None
         tasks = []
         for name, first, means in (("", boot, accelerator), ("bench", counting, qemu.Accelerator.TCG)):
             own = [(suite, selection) for suite, selection in selected if suite.counts == bool(name)]
             host = None if name else Host(self._arch, self._cache)
-            start = functools.partial(guest.started, self._arch, means, self._directory, host=host)
+            start = functools.partial(guest.started, self._arch, means, self._directory, host=host, tee=heard)
             if own:
                 stage = f"judged {name}".strip()
                 note = functools.partial(self._finished, stage, 0.0, False)
@@ -384,7 +386,7 @@ class Job:
         with self._lock:
             judged = self._policy.judge(result)
         self._record(judged)
-        self._step(f"{self._done} cases, {self._red} red, {judged.id}")
+        self._step("build" if judged.suite in BUILT else "test", judged.id, f"{self._done} cases")
         if judged.suite not in BUILT:
             self._shared.report(judged)
 
@@ -408,5 +410,6 @@ class Job:
     def _say(self, text: str) -> None:
         self._progress.say(f"{self._name}: {text}")
 
-    def _step(self, text: str) -> None:
-        self._progress.step(self._name, text)
+    def _step(self, stage: str, text: str = "", count: str = "") -> None:
+        expected = self._durations.expect(stage, 0.0)
+        self._progress.step(self._name, stage, text, count=count, red=self._red, expected=expected)

@@ -128,7 +128,7 @@ def _prepared(
     progress.say(f"sandbox: {manifest['sandbox']}")
     if not earlier:
         rundir.write_manifest(before.directory, manifest)
-    progress.step("tree", f"importing {request.tree}")
+    progress.step("tree", "import", request.tree)
     source = tree.resolve(request.tree, cache)
     progress.say(f"tree {source.version} from {source.source}")
     for job in before.jobs.values():
@@ -148,7 +148,7 @@ def _prepared(
         rundir.write_manifest(before.directory, manifest)
     for fact in request.series.facts:
         progress.say(f"{request.series.name}: {fact}")
-    progress.step("tree", f"applying {request.series.name}")
+    progress.step("tree", "apply", request.series.name)
     applied = AppliedSeries(source.commit, ()) if request.given else series.apply(request.series, source, cache)
     progress.done("tree")
     cores = request.jobs or len(os.sched_getaffinity(0))

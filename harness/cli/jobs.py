@@ -131,7 +131,7 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
     words = {option.name: option.opts[0] for option in context.command.params}
     told = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     started = read_run(directory).started
-    if other := sorted(words[name] for name in set(told) - {"unfinished", "cache", "install"}):
+    if other := sorted(words[name] for name in set(told) - {"unfinished", "cache", "install", "quiet"}):
         raise UserError(
             f"--resume together with {', '.join(other)}", hint="a run goes on as it was started: only --cache may differ"
         )
@@ -142,7 +142,8 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
         maker = started.arguments[0]
         hint = f"harness {maker} --resume DIR" if maker in _PLANS else f"`harness {maker}` goes on if it is said again"
         raise UserError(f"{directory} was made by `harness {maker}`", hint=hint)
-    cache, install = context.params["cache"].resolve(), context.params["install"]
+    now = {name: context.params[name] for name in ("install", "quiet")}
+    cache = context.params["cache"].resolve()
     try:
         os.chdir(started.directory)
     except OSError as error:
@@ -153,12 +154,12 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
     if "cache" in told:
         options["cache"] = cache
     wanted, plan = _PLANS[name](options, started.arguments)
-    return _perform(wanted, install, lambda progress: pipeline.resume(wanted, Cache(options["cache"]), directory, progress, plan))
+    return _perform(wanted, now, lambda progress: pipeline.resume(wanted, Cache(options["cache"]), directory, progress, plan))
 
 
 def _parse(options: dict[str, Any], arguments: tuple[str, ...] = ()) -> Request:
     """What job_options and a command's own say, less what is no part of the request."""
-    words = {name: value for name, value in options.items() if name not in ("out", "install")}
+    words = {name: value for name, value in options.items() if name not in ("out", "install", "quiet")}
     return request.parse(arguments=arguments or _arguments(), **{**words, "cache": Cache(options["cache"])})
 
 
@@ -181,12 +182,12 @@ _PLANS = {"run": _all, "bisect": _bisection}
 
 def _start(wanted: Request, options: dict[str, Any], plan: Plan = pipeline.everything) -> tuple[RunReport, int]:
     cache, out = Cache(options["cache"]), options["out"]
-    return _perform(wanted, options["install"], lambda progress: pipeline.run(wanted, cache, out, progress, plan))
+    return _perform(wanted, options, lambda progress: pipeline.run(wanted, cache, out, progress, plan))
 
 
-def _perform(wanted: Request, install: bool, work: Callable[[Progress], RunReport]) -> tuple[RunReport, int]:
-    doctor.check(wanted.archs, wanted.toolchain, install, lambda text: ERR.print(escape(text)))
-    with Progress(ERR) as progress:
+def _perform(wanted: Request, options: dict[str, Any], work: Callable[[Progress], RunReport]) -> tuple[RunReport, int]:
+    doctor.check(wanted.archs, wanted.toolchain, options["install"], lambda text: ERR.print(escape(text)))
+    with Progress(ERR, options["quiet"]) as progress:
         report = work(progress)
     assert report.finished is not None
     return report, report.finished.exit_code
@@ -196,4 +197,4 @@ def _arguments() -> tuple[str, ...]:
     """The command's name and what follows it."""
     name = click.get_current_context().info_name or ""
     words = sys.argv[sys.argv.index(name) :]
-    return tuple(word.encode(errors="replace").decode() for word in words if word != "--install")
+    return tuple(word.encode(errors="replace").decode() for word in words if word not in ("--install", "-q", "--quiet"))

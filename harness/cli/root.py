@@ -144,6 +144,7 @@ def job_options(function: F) -> F:
             help="Where run directories go.",
         ),
         click.option("--install", is_flag=True, help="Install missing tools with apt first."),
+        click.option("-q", "--quiet", is_flag=True, help="No progress, just what came of it."),
     )
     for option in reversed(options):
         function = option(function)

@@ -40,7 +40,8 @@ _ERROR = re.compile(
 
 _FULL = "No space left on device"
 
-Progress = Callable[[str], None]
+Progress = Callable[[int, str], None]
+"""Called with the number of objects, and the newest."""
 
 
 class BuildFailed(HarnessError):
@@ -58,7 +59,7 @@ def build(
     jobserver: Jobserver,
     required: Sequence[Path] = (),
     unproved: Sequence[Path] = (),
-    progress: Progress = lambda text: None,
+    progress: Progress = lambda objects, file: None,
 ) -> tuple[Kernel, bool]:
     """The kernel of `arch` at `point`, and whether it was there already, in which case nothing runs at all.
 
@@ -216,7 +217,7 @@ class _Compilation:
     def _read(self, line: str, failing: list[str], ours: bool) -> None:
         if match := _OBJECT.match(line):
             self.objects += 1
-            self._progress(f"{self.objects} objects, {match['file']}")
+            self._progress(self.objects, match["file"])
         if not ours:
             self._standing.read(line)
         if failing or _ERROR.search(line) or _FULL in line:

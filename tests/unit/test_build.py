@@ -41,7 +41,7 @@ class Bench:
             jobserver=kernel.Jobserver(2),
             required=required,
             unproved=unproved,
-            progress=self.objects.append,
+            progress=lambda objects, file: self.objects.append(f"{objects} objects, {file}"),
         )
 
 
