@@ -1,34 +1,73 @@
-"""Reports for machines."""
+"""Reports for machines. Their shape is in docs/report.schema.json."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+from msgspec import Struct
 
 from harness.logs.splat import Splat
-from harness.model import to_json
+from harness.model import CaseResult, Outcome, to_json
 from harness.results import effect
-from harness.results.journal import RunReport
+from harness.results.effect import Effect
+from harness.results.journal import Bisected, RunReport
+
+
+class JobJson(Struct, frozen=True):
+    """One architecture at one point of the series."""
+
+    arch: str
+    point: str
+    """`base`, `last`, or how many patches are in it: NNNN."""
+    properties: dict[str, str]
+    """Of its kernel and guest: release, compiler, base, commit, patch..."""
+    cases: list[CaseResult]
+
+
+class ChangeJson(Struct, frozen=True):
+    """What became of a case from base to last."""
+
+    arch: str
+    case: str
+    """`suite:name`"""
+    effect: Effect
+    patch: str
+    """By which, if points between were tested."""
+
+
+class ReportJson(Struct, frozen=True):
+    """A run."""
+
+    series: str
+    tree: str
+    exit_code: int | None
+    """None if it was killed."""
+    jobs: list[JobJson]
+    changes: list[ChangeJson]
+    """Empty unless both base and last were tested."""
+    bisected: Bisected | None
+    summary: dict[Outcome, int]
 
 
 def run_json(report: RunReport) -> str:
-    """`{"series","tree","exit_code","jobs":[{"arch","point","properties","cases":[...]}],"summary":{outcome: count}}`, with
-    `changes` (what the series did, from base to last) and `bisected` where there are."""
     return to_json(
-        {
-            "series": report.series,
-            "tree": report.started.tree if report.started else "",
-            "exit_code": report.finished.exit_code if report.finished else None,
-            "jobs": [
-                {"arch": job.arch, "point": job.point, "properties": job.properties, "cases": job.results}
-                for job in report.jobs.values()
-            ],
-            "changes": [
-                {"arch": one.arch, "case": one.case, "effect": one.effect, "patch": one.patch} for one in effect.changes(report)
-            ],
-            "bisected": report.bisected,
-            "summary": report.count(),
-        }
+        ReportJson(
+            series=report.series,
+            tree=report.started.tree if report.started else "",
+            exit_code=report.finished.exit_code if report.finished else None,
+            jobs=[JobJson(job.arch, job.point, job.properties, job.results) for job in report.jobs.values()],
+            changes=[ChangeJson(one.arch, one.case, one.effect, one.patch) for one in effect.changes(report)],
+            bisected=report.bisected,
+            summary=report.count(),
+        )
     ).decode()
+
+
+def schema() -> dict[str, Any]:
+    """Of what `run_json` gives, as JSON Schema."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(ReportJson)}
 
 
 def splats_json(splats: Iterable[Splat]) -> str:

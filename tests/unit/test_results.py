@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 from xml.etree import ElementTree
 
+import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -126,6 +127,17 @@ def test_json(tmp_path: Path) -> None:
         "unit": "",
         "ran": True,
     }
+
+
+def test_json_has_the_shape_that_is_documented(tmp_path: Path) -> None:
+    """json.dumps(asjson.schema(), indent=2) writes the file again."""
+    documented = json.loads((Path(__file__).parents[2] / "docs" / "report.schema.json").read_text())
+    assert documented == json.loads(json.dumps(asjson.schema()))
+    validator = jsonschema.Draft202012Validator(documented)
+    found = json.loads(asjson.run_json(report(tmp_path, *ONE_OF_EACH)))
+    validator.validate(found)
+    for wrong in ({**found, "exit_code": "0"}, {**found, "jobs": [{**found["jobs"][0], "cases": [{"suite": "kunit"}]}]}):
+        assert not validator.is_valid(wrong)
 
 
 def test_what_was_measured_is_compared_with_the_base(tmp_path: Path) -> None:
