@@ -1,4 +1,4 @@
-"""What reads logs, ours and any others: report, ktap, scan."""
+"""What reads logs, ours and any others: report, compare, ktap, scan."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from rich.markup import escape
 
 from harness.cli.root import OUT, cli
 from harness.logs import ktap, splat
+from harness.logs.lines import clean_text
 from harness.model import CaseResult, to_json
-from harness.results import asjson, junit, read_run, text
+from harness.results import asjson, compare, junit, read_run, text
 
 
 @cli.command()
@@ -35,6 +36,25 @@ def report(directory: Path, form: str) -> int:
     else:
         click.echo(junit.render(found) if form == "junit" else asjson.run_json(found))
     return found.finished.exit_code if found.finished else 1
+
+
+@cli.command("compare")
+@click.argument("before", type=click.Path(path_type=Path))
+@click.argument("after", type=click.Path(path_type=Path), default=Path("runs/latest"))
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+def compare_command(before: Path, after: Path, as_json: bool) -> int:
+    """What is newly red, flaky, gone, newly green or new in the run AFTER. Exit code 1 if anything is worse.
+
+    \b
+    harness compare runs/20261121-011700-fprobe-on-fgraph runs/latest
+    """
+    old, new = read_run(before), read_run(after)
+    found, left_out = compare.compare(old, new), compare.uncompared(old, new)
+    if as_json:
+        click.echo(to_json({"differences": found, "not_compared": left_out}).decode())
+    else:
+        OUT.print(escape(clean_text(compare.table(found, left_out))))
+    return 1 if any(one.red for one in found) else 0
 
 
 @cli.command("ktap")

@@ -68,7 +68,7 @@ def _of(report: RunReport, arch: str) -> Iterator[Change]:
     before, after = map(_cases, _ends(report, arch))
     for case in dict.fromkeys([*before, *after]):
         old, new = before.get(case), after.get(case)
-        effect = _effect(old, new)
+        effect = of(old, new)
         patch = _patch(case, effect, between) if effect is not Effect.KEPT else ""
         yield Change(arch, case, effect, old, new, patch)
 
@@ -77,7 +77,8 @@ def _cases(job: JobReport) -> dict[str, CaseResult]:
     return {result.id: result for result in job.results if result.suite != "apply" and result.id != WARNINGS}
 
 
-def _effect(old: CaseResult | None, new: CaseResult | None) -> Effect:
+def of(old: CaseResult | None, new: CaseResult | None) -> Effect:
+    """What became of a case; None is one that is not there."""
     if not _ran(old):
         return Effect.KEPT if not _ran(new) else Effect.NEW if _good(new) else Effect.BROKEN
     if not _ran(new):
@@ -103,7 +104,7 @@ def _patch(case: str, effect: Effect, jobs: list[JobReport]) -> str:
     if len(jobs) < 3:
         return ""
     for before, job in reversed(list(itertools.pairwise(jobs))):
-        if _effect(base, _cases(job).get(case)) is not effect:
+        if of(base, _cases(job).get(case)) is not effect:
             break
         patch = job.properties.get("patch", "")
         first = (before.number or 0) + 1

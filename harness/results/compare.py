@@ -1,0 +1,87 @@
+"""Two runs, case by case: what is newly red, newly green, gone, and what changed although nothing that it depends on did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+from msgspec import Struct
+
+from harness.model import CaseResult
+from harness.results import effect
+from harness.results.effect import Effect
+from harness.results.journal import RunReport
+
+
+class Kind(StrEnum):
+    NEWLY_RED = "newly red"
+    FLAKY = "flaky"
+    """Another outcome with the same kernel, guest and expectations."""
+    GONE = "gone"
+    NEWLY_GREEN = "newly green"
+    NEW = "new"
+
+
+_KINDS = {Effect.BROKEN: Kind.NEWLY_RED, Effect.FIXED: Kind.NEWLY_GREEN, Effect.NEW: Kind.NEW, Effect.GONE: Kind.GONE}
+
+
+class Difference(Struct, frozen=True):
+    arch: str
+    point: str
+    case: str
+    kind: Kind
+    before: CaseResult | None
+    after: CaseResult | None
+
+    @property
+    def red(self) -> bool:
+        """Whether it is worse than it was."""
+        return self.kind in (Kind.NEWLY_RED, Kind.GONE) or (self.after is not None and not self.after.outcome.green)
+
+
+def compare(before: RunReport, after: RunReport) -> list[Difference]:
+    """By kind, the most telling first. Jobs that one of the runs does not have, or did not finish, are not compared."""
+    found = [one for key in before.jobs if key in after.jobs for one in _job(before, after, key)]
+    return sorted(found, key=lambda one: list(Kind).index(one.kind))
+
+
+def uncompared(before: RunReport, after: RunReport) -> list[str]:
+    """The jobs of either run that are not compared, `arch/point`."""
+    keys = dict.fromkeys([*before.jobs, *after.jobs])
+    return [f"{arch}/{point}" for arch, point in keys if not _both_finished(before, after, (arch, point))]
+
+
+def _both_finished(before: RunReport, after: RunReport, key: tuple[str, str]) -> bool:
+    return all(key in run.jobs and run.jobs[key].finished for run in (before, after))
+
+
+def _job(before: RunReport, after: RunReport, key: tuple[str, str]) -> Iterator[Difference]:
+    if not _both_finished(before, after, key):
+        return
+    old, new = before.jobs[key], after.jobs[key]
+    same = bool(old.properties.get("tested")) and old.properties.get("tested") == new.properties.get("tested")
+    results = [{result.id: result for result in job.results} for job in (old, new)]
+    for case in dict.fromkeys([*results[0], *results[1]]):
+        was, now = results[0].get(case), results[1].get(case)
+        changed = effect.of(was, now)
+        if changed is Effect.KEPT:
+            continue
+        flaky = same and was is not None and now is not None
+        yield Difference(*key, case, Kind.FLAKY if flaky else _KINDS[changed], was, now)
+
+
+def table(differences: list[Difference], left_out: list[str]) -> str:
+    """For people."""
+    lines: list[str] = []
+    for kind in Kind:
+        told = [one for one in differences if one.kind is kind]
+        if told:
+            lines += [*([""] if lines else []), f"{kind.value}:"]
+        for one in told:
+            was, now = (result.outcome.value if result else "not there" for result in (one.before, one.after))
+            why = one.after.diagnostic.splitlines()[:1] if one.after and not one.after.outcome.green else []
+            lines += [f"  {one.arch}/{one.point} {one.case}: {was} -> {now}", *(f"    {line}" for line in why)]
+    lines += ["no case changed"] if not differences else []
+    if left_out:
+        lines += ["", f"not compared, for it is not whole in both: {', '.join(left_out)}"]
+    return "\n".join(lines)
