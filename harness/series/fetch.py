@@ -20,7 +20,7 @@ _SECONDS = 300.0
 
 _FORMAT = ("--no-signature", "--zero-commit", "--binary", "--full-index", "--numbered")
 
-_ATTESTED = re.compile(r"^\s*[✓✔✗❌]\s*((?:Signed|BADSIG|No key)\b.*?)\s*$", re.MULTILINE)
+_ATTESTED = re.compile(r"^\s*[vx] ((?:Signed|BADSIG|No key): .*?)\s*$", re.MULTILINE)
 
 
 def mails(path: Path) -> list[bytes]:
@@ -89,7 +89,7 @@ def thread(message_id: str, cache: Cache) -> tuple[list[bytes], list[str]]:
         raise UserError(f"'{message_id}' is no message id", hint="lore:MESSAGE-ID, as the mail's header has it, without < and >")
     home = cache.directory("b4")
     env = {name: str(home) for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "HOME")} | IDENTITY
-    b4 = [sys.executable, "-m", "b4.command", "--no-interactive"]
+    b4 = [sys.executable, "-m", "b4.command", "--no-interactive", "-c", "b4.attestation-checkmarks=simple"]
     if mirror := os.environ.get(LORE_VARIABLE):
         b4 += ["-c", f"b4.midmask={mirror.rstrip('/')}/%s"]
     with cache.scratch() as scratch:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.server
 import mailbox
+import os
 import subprocess
+import sys
 import threading
 import urllib.parse
 from collections.abc import Iterator
@@ -311,11 +314,9 @@ def test_boxes_that_are_none(tmp_path: Path, cache: Cache) -> None:
 # lore.kernel.org, as far as b4 needs it.
 
 
-@pytest.fixture
-def lore(quilt: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """An archive with one thread."""
-    text = thread(quilt, "-v2", "--subject-prefix=PATCH RFC").replace("The topic", "tracing: topic")
-    cover = text.split("Message-Id: <")[1].split(">")[0]
+@contextlib.contextmanager
+def archive(text: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """One that holds one thread."""
 
     class Archive(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
@@ -323,7 +324,7 @@ def lore(quilt: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
             self.send_response(200 if known else 404)
             self.end_headers()
             if known:
-                self.wfile.write(gzip.compress(text.replace(cover, ID).encode()))
+                self.wfile.write(gzip.compress(text.encode()))
 
         do_HEAD = do_GET
 
@@ -333,8 +334,33 @@ def lore(quilt: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Archive) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         monkeypatch.setenv(fetch.LORE_VARIABLE, f"http://127.0.0.1:{server.server_port}/all")
-        yield ID
+        yield
         server.shutdown()
+
+
+@pytest.fixture
+def lore(quilt: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    text = thread(quilt, "-v2", "--subject-prefix=PATCH RFC").replace("The topic", "tracing: topic")
+    cover = text.split("Message-Id: <")[1].split(">")[0]
+    with archive(text.replace(cover, ID), monkeypatch):
+        yield ID
+
+
+def test_signature(tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made by patatt, with a key that nobody here knows."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / ".gitconfig").write_text("[user]\nname = A\nemail = a@example.org\n[patatt]\nsigningkey = ed25519:s\nselector = s\n")
+    env = {**os.environ, "HOME": str(home), "XDG_DATA_HOME": str(home / "data")}
+    patatt = [sys.executable, "-c", "import patatt; patatt.command()"]
+    subprocess.run([*patatt, "genkey", "-n", "s"], cwd=tmp_path, env=env, check=True, capture_output=True)
+    diff = "--- a/main.c\n+++ b/main.c\n@@ -1 +1 @@\n-int main;\n+int first;\n"
+    date = "Date: Mon, 6 Nov 2023 01:08:54 +0900\n"
+    (tmp_path / "mail").write_text(f"From: A <a@example.org>\nSubject: [PATCH] x\n{date}Message-Id: <{ID}>\n\nWhy.\n---\n{diff}")
+    subprocess.run([*patatt, "sign", "mail"], cwd=tmp_path, env=env, check=True, capture_output=True)
+    with archive(f"From mboxrd@z Thu Jan  1 00:00:00 1970\n{(tmp_path / 'mail').read_text()}\n", monkeypatch):
+        found = series.load(f"lore:{ID}", cache)
+    assert found.notes == ("attestation: No key: ed25519/a@example.org",)
 
 
 def test_lore(lore: str, quilt: Path, cache: Cache) -> None:
