@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from harness import series
 from harness.errors import InfrastructureError, UserError
-from harness.model import BUILT, WARNINGS, CaseResult, Outcome, Point
+from harness.model import BASE, BUILT, WARNINGS, CaseResult, Outcome, Point
 from harness.pipeline import Prepared
 from harness.request import Request
 from harness.results import JobReport, journal, read_run
@@ -51,7 +51,7 @@ def suite_specs(case: str) -> tuple[list[str] | None, list[str]]:
 class Bisection:
     """A plan for the pipeline. It goes where a killed one was going, since the journal has what was tested before."""
 
-    def __init__(self, request: Request, case: str, repeat: int, good: str = series.points.BASE) -> None:
+    def __init__(self, request: Request, case: str, repeat: int, good: str = BASE) -> None:
         """Green is what is green `repeat` times; `good` is the point at which it is said to be. Raises UserError for what cannot
         be bisected."""
         if len(request.archs) != 1:
@@ -141,7 +141,7 @@ class Bisection:
             elif not right:
                 yield f"{seen.point.name} is not {wanted}, but {seen.result.outcome.value}."
         if not good.green:
-            yield "Name an earlier point at which it is green, or a later one: --good."
+            yield "--good P names another point at which it is green."
         if bad.green:
             yield "If it is red in a run, that is for what the series promises as a whole: must-run cases, claims, limits."
             yield "There is nothing to bisect."

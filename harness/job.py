@@ -179,6 +179,7 @@ class Job:
             except kernel.ConfigNotProved as failure:
                 self._emit(CaseResult("config", "config", Outcome.FAIL, diagnostic=failure.message))
                 raise Failed from None
+            self._emit(CaseResult("config", "config", Outcome.PASS))
         self._properties(release=given.release, config=given.config_digest, compiler=given.compiler, kernel=given.digest)
         self._say(f"kernel {given.release}: {self._request.given.image}")
         return given, cached

@@ -261,6 +261,10 @@ class AppliedSeries(Struct, frozen=True):
         return commits[-1] if commits else self.base
 
 
+BASE, LAST = "base", "last"
+"""The names of the points before the first patch and after all of them."""
+
+
 class Position(StrEnum):
     """Where in its series a kernel is built, which says what may be expected of it."""
 

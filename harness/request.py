@@ -12,7 +12,7 @@ from harness import arch, kernel, series, suites, tree
 from harness.arch import Arch
 from harness.cache import Cache
 from harness.errors import UserError
-from harness.model import Series
+from harness.model import LAST, Series
 from harness.sandbox import Sandbox
 from harness.suites import Selection
 from harness.suites.boot import WITHOUT_SELFTESTS
@@ -75,7 +75,7 @@ def parse(
     selections = () if suite_specs is None else parse_suites(suite_specs, commands, found)
     if per_patch and points:
         raise UserError("--per-patch and --points together", hint="--per-patch means base and every patch")
-    wanted = tuple(range(len(found.patches) + 1)) if per_patch else series.points.parse(points or series.points.LAST, found)
+    wanted = tuple(range(len(found.patches) + 1)) if per_patch else series.points.parse(points or LAST, found)
     targets = tuple(arch.chosen(archs))
     if selftests:
         tree.check_spec(selftests)

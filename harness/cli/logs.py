@@ -43,7 +43,7 @@ def report(directory: Path, form: str) -> int:
 @click.argument("after", type=click.Path(path_type=Path), default=Path("runs/latest"))
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 def compare_command(before: Path, after: Path, as_json: bool) -> int:
-    """What is newly red, flaky, gone, newly green or new in the run AFTER. Exit code 1 if anything is worse.
+    """What is newly red, flaky, gone, newly green or new in the run AFTER. Exit code 1 if anything is worse, or was not run.
 
     \b
     harness compare runs/20261121-011700-fprobe-on-fgraph runs/latest
@@ -54,7 +54,7 @@ def compare_command(before: Path, after: Path, as_json: bool) -> int:
         click.echo(to_json({"differences": found, "not_compared": left_out}).decode())
     else:
         OUT.print(escape(clean_text(compare.table(found, left_out))))
-    return 1 if any(one.red for one in found) else 0
+    return 1 if compare.lost(old, new) or any(one.red for one in found) else 0
 
 
 @cli.command("ktap")

@@ -51,6 +51,11 @@ def uncompared(before: RunReport, after: RunReport) -> list[str]:
     return [f"{arch}/{point}" for arch, point in keys if not _both_finished(before, after, (arch, point))]
 
 
+def lost(before: RunReport, after: RunReport) -> bool:
+    """Whether a job that was whole before is not any more: what nobody ran is no better than what is red."""
+    return any(job.finished and not _both_finished(before, after, key) for key, job in before.jobs.items())
+
+
 def _both_finished(before: RunReport, after: RunReport, key: tuple[str, str]) -> bool:
     return all(key in run.jobs and run.jobs[key].finished for run in (before, after))
 

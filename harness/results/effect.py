@@ -8,10 +8,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from harness.model import BUILT, WARNINGS, CaseResult, Outcome
+from harness.model import BASE, BUILT, LAST, WARNINGS, CaseResult, Outcome
 from harness.results.journal import JobReport, RunReport
-
-_FROM, _TO = "base", "last"
 
 
 class Effect(StrEnum):
@@ -44,17 +42,17 @@ def changes(report: RunReport) -> list[Change]:
 
 def untested(report: RunReport) -> dict[str, str]:
     """The architectures that cannot be compared although both points were asked for, and why."""
-    both = [arch for arch, point in report.jobs if point == _TO and (arch, _FROM) in report.jobs]
+    both = [arch for arch, point in report.jobs if point == LAST and (arch, BASE) in report.jobs]
     return {arch: f"{job.point} was not tested to its end" for arch in both for job in _ends(report, arch) if not _tested(job)}
 
 
 def _compared(report: RunReport) -> list[str]:
     left_out = untested(report)
-    return [arch for arch, point in report.jobs if point == _TO and (arch, _FROM) in report.jobs and arch not in left_out]
+    return [arch for arch, point in report.jobs if point == LAST and (arch, BASE) in report.jobs and arch not in left_out]
 
 
 def _ends(report: RunReport, arch: str) -> list[JobReport]:
-    return [report.jobs[arch, point] for point in (_FROM, _TO)]
+    return [report.jobs[arch, point] for point in (BASE, LAST)]
 
 
 def _tested(job: JobReport) -> bool:

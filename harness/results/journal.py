@@ -230,7 +230,7 @@ class RunReport:
             case RunFinished():
                 self.finished = event
             case RunResumed():
-                self.finished = None
+                self.finished = self.bisected = None
                 for job in self.jobs.values():
                     # What went wrong on our side is tried again.
                     kept = {name: case for name, case in job.cases.items() if case.result.outcome is not Outcome.ERROR}

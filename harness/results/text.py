@@ -12,7 +12,7 @@ from rich.table import Table
 
 from harness.errors import UserError
 from harness.logs.lines import clean, clean_text
-from harness.model import BUILT, POINTED_OUT, WARNINGS, CaseResult, Outcome
+from harness.model import BASE, BUILT, POINTED_OUT, WARNINGS, CaseResult, Outcome
 from harness.results import effect
 from harness.results.journal import JobReport, RunReport
 
@@ -183,7 +183,7 @@ def _values(report: RunReport, console: Console) -> None:
     table.add_column("")
     for arch, point in measured:
         table.add_column(f"{arch}/{point}", justify="right")
-        if point != "base" and (arch, "base") in measured:
+        if point != BASE and (arch, BASE) in measured:
             table.add_column("of base", justify="right")
     names = dict.fromkeys(case for cases in measured.values() for case in cases)
     for name in names:
@@ -192,8 +192,8 @@ def _values(report: RunReport, console: Console) -> None:
         for (arch, point), cases in measured.items():
             value = cases[name].value if name in cases else None
             row.append("" if value is None else f"{value:.2f}")
-            if point != "base" and (arch, "base") in measured:
-                base = measured[arch, "base"].get(name)
+            if point != BASE and (arch, BASE) in measured:
+                base = measured[arch, BASE].get(name)
                 row.append(f"{value / base.value:.2f}" if value is not None and base and base.value else "")
         table.add_row(*map(escape, row))
     console.print()

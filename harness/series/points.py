@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.errors import UserError
-from harness.model import AppliedSeries, Point, Position, Series
-
-BASE, LAST = "base", "last"
+from harness.model import BASE, LAST, AppliedSeries, Point, Position, Series
 
 
 def name_of(number: int, series: Series) -> str:

@@ -50,4 +50,6 @@ def test_what_is_not_in_both_is_not_compared_and_said(arch: str, whole: bool, tm
     assert not compare.compare(before, after)
     left_out = compare.uncompared(before, after)
     assert "arm64/last" in left_out
+    assert compare.lost(before, after)
+    assert not compare.lost(before, before)
     assert "not whole in both: arm64/last" in compare.table([], left_out)
