@@ -47,6 +47,8 @@ class Outcome(StrEnum):
     """The guest stopped answering, no exit status came back, or a planned case never reported."""
     ERROR = "error"
     """Infrastructure."""
+    FLAKY = "flaky"
+    """Red at first, it passed when it was tried again: with the same kernel, in the same run."""
 
     @property
     def green(self) -> bool:
@@ -367,6 +369,8 @@ class CaseResult(Struct, frozen=True):
     unit: str = ""
     ran: bool = True
     """Whether it came to that: no guest was there for it, or none knew of it, if not."""
+    tries: tuple[CaseResult, ...] = ()
+    """All of them, in order, if it was tried again."""
 
     @property
     def id(self) -> str:

@@ -40,6 +40,8 @@ class Request(Struct, frozen=True):
     sandbox: Sandbox = Sandbox.AUTO
     selftests: str = ""
     """A tree whose ftrace selftests take the place of the kernel's own."""
+    retries: int = 0
+    """How often a red case is tried again."""
     given: kernel.Given | None = None
     """A kernel from elsewhere: nothing is applied or built."""
     arguments: tuple[str, ...] = ()
@@ -62,6 +64,7 @@ def parse(
     toolchain: str,
     sandbox: str = "auto",
     selftests: str = "",
+    retries: int = 0,
     kernel_image: Path | None = None,
     modules: Path | None = None,
     arguments: tuple[str, ...],
@@ -110,6 +113,7 @@ def parse(
         toolchain=toolchain,
         sandbox=Sandbox(sandbox),
         selftests=selftests,
+        retries=retries,
         given=kernel.Given(kernel_image.resolve(), modules.resolve() if modules else None) if kernel_image else None,
         arguments=arguments,
     )

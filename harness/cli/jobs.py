@@ -14,7 +14,7 @@ from rich.markup import escape
 
 from harness import bisect, doctor, pipeline, request, shell
 from harness.cache import Cache
-from harness.cli.root import ERR, OUT, cli, elsewhere_options, job_options, points_options, resume_option
+from harness.cli.root import ERR, OUT, cli, elsewhere_options, job_options, points_options, resume_option, retry_option
 from harness.errors import UserError
 from harness.pipeline import Plan
 from harness.progress import Progress
@@ -33,6 +33,7 @@ from harness.results import RunReport, read_run, text
     help="Suite, or some of its cases; repeatable. `none` just boots. Default: all.",
 )
 @click.option("--cmd", "commands", multiple=True, metavar="COMMAND", help="Shell command to run in the guest; repeatable.")
+@retry_option
 @elsewhere_options
 @resume_option
 @click.pass_context

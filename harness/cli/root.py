@@ -82,6 +82,17 @@ def elsewhere_options(function: F) -> F:
     return function
 
 
+def retry_option(function: F) -> F:
+    return click.option(
+        "--retry-flaky",
+        "retries",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="N",
+        help="Try what is red again, N times at most: what passes then is reported as flaky, with all its tries.",
+    )(function)
+
+
 def points_options(function: F) -> F:
     for option in (
         click.option(

@@ -69,6 +69,19 @@ class CaseFinished(Struct, frozen=True, tag_field="event", tag="case-finished"):
     result: CaseResult
 
 
+class KnownPassed(Struct, frozen=True, tag_field="event", tag="known-passed"):
+    """An entry of known.toml whose cases passed, all of them."""
+
+    time: float
+    arch: str
+    point: str
+    case: str
+    """As the entry has it: a glob."""
+    reason: str
+    passed: tuple[str, ...]
+    """The cases, by their ids."""
+
+
 class JobFinished(Struct, frozen=True, tag_field="event", tag="job-finished"):
     """All its cases are there."""
 
@@ -128,6 +141,7 @@ Event = (
     | JobProperties
     | StageFinished
     | CaseFinished
+    | KnownPassed
     | JobFinished
     | Bisected
     | Used
@@ -184,8 +198,10 @@ class JobReport:
         self.point = point
         self.properties: dict[str, str] = {}
         self.cases: dict[str, CaseFinished] = {}
-        self.stages: set[str] = set()
+        self.stages: dict[str, StageFinished] = {}
         """Those that finished."""
+        self.outlived: dict[str, KnownPassed] = {}
+        """What was known to be red, and was not."""
         self.finished = False
 
     @property
@@ -245,21 +261,24 @@ class RunReport:
             case JobProperties():
                 self.job(event.arch, event.point).properties.update(event.properties)
             case StageFinished():
-                self.job(event.arch, event.point).stages.add(event.stage)
+                self.job(event.arch, event.point).stages[event.stage] = event
+            case KnownPassed():
+                self.job(event.arch, event.point).outlived[event.case] = event
             case JobFinished():
                 self.job(event.arch, event.point).finished = True
             case CaseFinished():
                 cases = self.job(event.arch, event.point).cases
-                if supersedes(event.result, cases.get(event.result.id)):
+                earlier = cases.get(event.result.id)
+                if supersedes(event.result, earlier.result if earlier else None):
                     cases[event.result.id] = event
 
     def job(self, arch: str, point: str) -> JobReport:
         return self.jobs.setdefault((arch, point), JobReport(arch, point))
 
 
-def supersedes(result: CaseResult, earlier: CaseFinished | None) -> bool:
-    """What was red once stays red, whatever was reported under the same name later."""
-    return earlier is None or (earlier.result.outcome.green and not result.outcome.green)
+def supersedes(result: CaseResult, earlier: CaseResult | None) -> bool:
+    """What was red once stays red, whatever was reported under the same name later; unless that knows of it."""
+    return earlier is None or bool(result.tries) or (earlier.outcome.green and not result.outcome.green)
 
 
 def read_run(directory: Path) -> RunReport:

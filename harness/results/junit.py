@@ -11,7 +11,7 @@ from harness.logs.lines import clean_text
 from harness.model import CaseResult, Outcome
 from harness.results.journal import JobReport, RunReport
 
-_FAILURES = (Outcome.FAIL, Outcome.UNRESOLVED, Outcome.CRASH, Outcome.TIMEOUT, Outcome.LOST)
+_FAILURES = (Outcome.FAIL, Outcome.UNRESOLVED, Outcome.CRASH, Outcome.TIMEOUT, Outcome.LOST, Outcome.FLAKY)
 
 
 def render(report: RunReport) -> str:

@@ -69,6 +69,11 @@ def summary(report: RunReport, console: Console) -> None:
     table = _points(report) if max(points.values(), default=0) > _FEW_POINTS else _suites(report)
     console.print(table)
     _values(report, console)
+    if outlived := list(dict.fromkeys((one.case, one.reason) for job in report.jobs.values() for one in job.outlived.values())):
+        console.print("\nKnown to be red (configs/known.toml), but passes:")
+    for case, reason in outlived:
+        where = " ".join(f"{job.arch}/{job.point}" for job in report.jobs.values() if case in job.outlived)
+        console.print(f"  {escape(clean(case))} ({where}): {escape(clean(reason))}", highlight=False, soft_wrap=True)
     if used := report.usage:
         console.print(
             f"\n{used.cpu:.0f} s of CPU in {used.wall:.0f} s on {used.cores} cores: {used.share:.0%} of them", highlight=False
@@ -219,6 +224,7 @@ def closing_line(report: RunReport) -> str:
     counts = report.count()
     passed = counts.get(Outcome.PASS, 0)
     skipped = counts.get(Outcome.SKIP, 0) + counts.get(Outcome.XFAIL, 0)
-    failed = sum(counts.values()) - passed - skipped
+    flaky = counts.get(Outcome.FLAKY, 0)
+    failed = sum(counts.values()) - passed - skipped - flaky
     cut_short = "; the run was cut short" if report.finished is None or report.finished.error else ""
-    return f"{passed} passed, {failed} failed, {skipped} skipped{cut_short}"
+    return f"{passed} passed, {failed} failed, {skipped} skipped{f', {flaky} flaky' if flaky else ''}{cut_short}"

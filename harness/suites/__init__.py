@@ -9,7 +9,7 @@ from harness.suites.claims import ClaimsSuite
 from harness.suites.command import CommandSuite
 from harness.suites.ftracetest import FtracetestSuite
 from harness.suites.kunit import KunitSuite
-from harness.suites.runner import Before, Session
+from harness.suites.runner import NOTHING, Before, Session
 from harness.suites.samples import SamplesSuite
 
 _SUITES = (BootSuite(), KunitSuite(), SamplesSuite(), ClaimsSuite(), FtracetestSuite(), CommandSuite(), BenchSuite())
@@ -19,4 +19,4 @@ ALL: dict[str, Suite] = {suite.name: suite for suite in _SUITES}
 QUIET = tuple(suite.quiet for suite in _SUITES if suite.quiet)
 """Kernel parameters for a boot that is not judged itself."""
 
-__all__ = ["ALL", "QUIET", "Before", "Selection", "Session", "Suite", "Target"]
+__all__ = ["ALL", "NOTHING", "QUIET", "Before", "Selection", "Session", "Suite", "Target"]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import fnmatch
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
 
 from harness import paths
 from harness.errors import UserError
@@ -18,14 +21,33 @@ _KNOWN = paths.CONFIGS / "known.toml"
 
 
 class Known(CasePattern, frozen=True):
-    """A red that is expected of the tree as it is, built by a `toolchain` (a glob). What a test said is covered; a crash only if
-    `outcome` names it. Where `diagnostic` is given, each line of the result's diagnostic must match one of its globs. A case that
-    `hangs` the whole machine is not even run, and nothing that it says if it is run all the same is covered."""
+    """A red that is expected of the tree as it is, if that is one of `versions` (">=6.12,<6.14"; all if it is empty), built by a
+    `toolchain` (a glob). What a test said is covered; a crash only if `outcome` names it. Where `diagnostic` is given, each line
+    of the result's diagnostic must match one of its globs. A case that `hangs` the whole machine is not even run, and nothing
+    that it says if it is run all the same is covered."""
 
+    versions: str = ""
+    link: str = ""
+    """Where it was reported, or mended."""
     toolchain: str = "*"
     outcome: tuple[Outcome, ...] = (Outcome.FAIL, Outcome.UNRESOLVED)
     diagnostic: tuple[str, ...] = ("*",)
     hangs: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise ValueError(f"'{self.case}' is listed without a reason: say why it is red on an unpatched kernel")
+        try:
+            SpecifierSet(self.versions)
+        except InvalidSpecifier:
+            raise ValueError(f'\'{self.case}\': versions are like ">=6.12,<6.14", not "{self.versions}"') from None
+
+    @property
+    def why(self) -> str:
+        return f"{self.reason} ({self.link})" if self.link else self.reason
+
+    def meant_for(self, version: str) -> bool:
+        return not self.versions or SpecifierSet(self.versions, prereleases=True).contains(_comparable(version))
 
     def covers(self, result: CaseResult) -> bool:
         return (
@@ -34,6 +56,12 @@ class Known(CasePattern, frozen=True):
             and fnmatch.fnmatchcase(result.id, self.case)
             and all(_matches(line, self.diagnostic) for line in result.diagnostic.splitlines() or [""])
         )
+
+
+def _comparable(version: str) -> Version:
+    """Of a kernel's version or release: 6.12.117, 6.18-rc3, 6.1.0-56-amd64."""
+    found = re.match(r"\d+(\.\d+)*(-rc\d+)?", version)
+    return Version(found[0] if found else "0")
 
 
 def _matches(line: str, globs: Iterable[str]) -> bool:
@@ -50,21 +78,26 @@ def read_known(path: Path = _KNOWN) -> tuple[Known, ...]:
         known = msgspec.toml.decode(path.read_bytes(), type=_KnownFile).known
     except msgspec.DecodeError as error:
         raise UserError(f"{path}: {error}", hint="each [[known]] has case, reason, and arch if it is not all of them") from None
-    for entry in known:
-        if not entry.reason.strip():
-            raise UserError(f"{path}: '{entry.case}' is listed without a reason", hint="say why it is red on an unpatched kernel")
     return known
 
 
 class Policy:
-    """For one architecture and kind of toolchain, at a point that carries the series or (with no `must_run`) does not."""
+    """For one architecture and kind of toolchain, at a point that carries the series or (with no `must_run`) does not.
+    `version` is the kernel's; it may be set until the first guest reports."""
 
-    def __init__(self, arch: str, toolchain: str, known: Iterable[Known], must_run: Iterable[CasePattern]) -> None:
-        self._known = [
+    def __init__(
+        self, arch: str, toolchain: str, known: Iterable[Known], must_run: Iterable[CasePattern], version: str = ""
+    ) -> None:
+        self.version = version
+        self._listed = [
             entry for entry in known if (not entry.arch or arch in entry.arch) and fnmatch.fnmatchcase(toolchain, entry.toolchain)
         ]
         self._must_run = [entry for entry in must_run if not entry.arch or arch in entry.arch]
-        self._seen: list[str] = []
+        self._seen: dict[str, Outcome] = {}
+
+    @property
+    def _known(self) -> list[Known]:
+        return [entry for entry in self._listed if entry.meant_for(self.version)]
 
     def hangs(self, case: str) -> str:
         """Why a case, by its id, is better not run; empty if it is to be run."""
@@ -72,15 +105,30 @@ class Policy:
 
     def judge(self, result: CaseResult) -> CaseResult:
         """The result as it counts."""
-        self._seen.append(result.id)
+        judged = self._judge(result)
+        self._seen[judged.id] = judged.outcome
+        return judged
+
+    def _judge(self, result: CaseResult) -> CaseResult:
         for entry in self._known:
             if entry.covers(result):
-                return _changed(result, Outcome.XFAIL, f"known: {entry.reason}")
+                return _changed(result, Outcome.XFAIL, f"known: {entry.why}")
         if result.outcome is Outcome.SKIP:
             for pattern in self._must_run:
                 if fnmatch.fnmatchcase(result.id, pattern.case):
                     return _changed(result, Outcome.FAIL, f"must run, but skipped: {pattern.reason}")
         return result
+
+    def outlived(self, selections: Sequence[Selection]) -> Iterator[tuple[Known, list[str]]]:
+        """Known reds of which none was red, and the cases that passed instead. Of a glob, only if its whole suite ran."""
+        whole = {selection.suite for selection in selections if not selection.globs}
+        for entry in self._known:
+            if entry.hangs or not (entry.case in self._seen or entry.case.partition(":")[0] in whole):
+                continue
+            seen = {case: outcome for case, outcome in self._seen.items() if fnmatch.fnmatchcase(case, entry.case)}
+            passed = [case for case, outcome in seen.items() if outcome is Outcome.PASS]
+            if passed and set(seen.values()) <= {Outcome.PASS, Outcome.SKIP}:
+                yield entry, passed
 
     def missing(self, selections: Sequence[Selection]) -> Iterator[CaseResult]:
         """A lost case for each suite or glob that was asked for and that no case answered to, and for each must-run pattern of

@@ -20,7 +20,7 @@ LAYERS = [
     ["suites"],
     ["results"],
     ["doctor"],
-    ["guest", "kernel", "series", "progress", "schedule", "shared"],
+    ["guest", "kernel", "series", "progress", "schedule"],
     ["tree", "durations", "sandbox"],
     ["cache", "arch", "packages"],
     ["logs"],

@@ -132,3 +132,51 @@ def test_case_that_hangs_is_not_run() -> None:
     assert not Policy("arm64", "gcc", (known, KNOWN), ()).hangs("ftracetest:dynevent/x.tc")
     assert not Policy("x86_64", "gcc", (known,), ()).hangs("ftracetest:hang.tc")
     assert Policy("arm64", "gcc", (known,), ()).judge(result(Outcome.FAIL, "hang.tc")).outcome is Outcome.FAIL
+
+
+def version(entry: Known, of: str) -> CaseResult:
+    return Policy("arm64", "gcc", [entry], (), of).judge(result(Outcome.FAIL))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "outcome"),
+    [
+        ("6.12.117", Outcome.XFAIL),
+        ("6.12.0-56-amd64", Outcome.XFAIL),
+        ("6.13-rc3", Outcome.XFAIL),
+        # What mends it in 6.14 came before the first of these.
+        ("6.14-rc1", Outcome.FAIL),
+        ("6.14", Outcome.FAIL),
+        ("6.1.140", Outcome.FAIL),
+    ],
+)
+def test_known_of_some_versions(kernel: str, outcome: Outcome) -> None:
+    entry = Known("ftracetest:dynevent/fprobe.tc", "reported", versions=">=6.12,<6.14", link="https://lore.kernel.org/r/1")
+    judged = version(entry, kernel)
+    assert judged.outcome is outcome
+    assert (judged.diagnostic.startswith("known: reported (https://lore.kernel.org/r/1)")) == outcome.green
+
+
+def test_versions_that_are_none(tmp_path: Path) -> None:
+    listed = tmp_path / "known.toml"
+    listed.write_text('[[known]]\ncase = "boot:console"\nreason = "so it is"\nversions = "6.12 or so"\n')
+    with pytest.raises(UserError, match=r"boot:console.*versions are like"):
+        read_known(listed)
+
+
+def outlived(glob: str, selection: Selection, *outcomes: Outcome) -> list[str]:
+    policy = Policy("arm64", "gcc", [Known(f"ftracetest:{glob}", "so it is")], ())
+    for number, outcome in enumerate(outcomes):
+        policy.judge(result(outcome, f"{number}.tc"))
+    return [case for _, passed in policy.outlived([selection]) for case in passed]
+
+
+def test_known_red_that_passes_is_told() -> None:
+    whole, some = Selection("ftracetest"), Selection("ftracetest", ("0.tc",))
+    assert outlived("0.tc", some, Outcome.PASS) == ["ftracetest:0.tc"]
+    assert outlived("*.tc", whole, Outcome.PASS, Outcome.SKIP) == ["ftracetest:0.tc"]
+    # Others of the glob may be red still.
+    assert outlived("*.tc", some, Outcome.PASS) == []
+    assert outlived("*.tc", whole, Outcome.PASS, Outcome.FAIL) == []
+    assert outlived("*.tc", whole, Outcome.SKIP) == []
+    assert outlived("0.tc", whole, Outcome.CRASH) == []

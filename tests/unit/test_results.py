@@ -54,6 +54,7 @@ def test_junit_is_read_back_as_it_was_meant(tmp_path: Path) -> None:
         "a/timeout.tc": [("Failure", "timeout")],
         "a/lost.tc": [("Failure", "lost")],
         "a/error.tc": [("Error", "error")],
+        "a/flaky.tc": [("Failure", "flaky")],
     }
     assert all(case.classname == suite.name and case.time == 1.5 and case.system_out == "the log" for case in suite)
 
@@ -77,7 +78,7 @@ def test_journal_of_a_killed_run(tmp_path: Path) -> None:
     report(tmp_path, *ONE_OF_EACH)
     path = tmp_path / "journal.jsonl"
     whole = path.read_bytes()
-    for cut in range(len(whole.splitlines(keepends=True)[0]), len(whole), 7):
+    for cut in range(len(whole.splitlines(keepends=True)[0]), len(whole) - 1, 7):
         path.write_bytes(whole[:cut])
         found = read_run(tmp_path)
         assert found.started is not None
@@ -109,7 +110,7 @@ def test_summary_names_every_red_case_and_how_to_repeat_it(tmp_path: Path) -> No
     assert "--points last --suite 'kunit:s.param[[]1]'\n" in shown
     assert "$ harness build --tree T --arch x86_64 --points last\n" in shown
     assert shown.count("$ harness run --") - shown.count("--resume") == sum(not outcome.green for outcome in Outcome) + 1
-    assert text.closing_line(found) == "1 passed, 8 failed, 2 skipped"
+    assert text.closing_line(found) == "1 passed, 8 failed, 2 skipped, 1 flaky"
 
 
 def test_json(tmp_path: Path) -> None:

@@ -1,0 +1,108 @@
+"""The two tasks of a job, one after the other: the kernel is built, then guests test it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness import guest, kernel
+from harness.arch import Arch
+from harness.cache import digest_of, file_digest
+from harness.guest import qemu
+from harness.job import build
+from harness.job.context import Built, Context
+from harness.job.reporter import Failed, Reporter
+from harness.job.testing import Testing
+from harness.model import Kernel, Point
+from harness.schedule import Kind, Task
+
+_BUILD_SECONDS = 600.0
+"""What a build is taken to last that nobody has seen: it comes first."""
+_BUILD_MEMORY = 2048
+"""MiB: the link of vmlinux and the making of its BTF take the most."""
+
+
+class Job:
+    def __init__(self, context: Context, arch: Arch, point: Point) -> None:
+        self._context = context
+        self._request = context.request
+        self._arch = arch
+        self._point = point
+        self._reporter = Reporter(context, arch, point)
+        (context.before.directory / self._reporter.name).mkdir(parents=True, exist_ok=True)
+        if self.finished:
+            self._recall()
+
+    @property
+    def finished(self) -> bool:
+        """Nothing is left to do: it was all done before."""
+        return self._reporter.before.finished
+
+    def task(self) -> Task:
+        """The whole job: building it, with testing it to follow."""
+        durations = self._reporter.durations
+        expected = durations.expect("build", _BUILD_SECONDS) + durations.expect("test", 0.0)
+        return Task(self._reporter.name, Kind.BUILD, _BUILD_MEMORY, expected, self._prepare)
+
+    def _prepare(self) -> list[Task]:
+        reporter = self._reporter
+        reporter.begin()
+        try:
+            reporter.properties(
+                base=self._context.tree.commit,
+                commit=self._point.commit,
+                number=str(self._point.number),
+                patch=self._point.patch or "none",
+                tree=self._context.tree.source,
+                selftests=self._context.tests(self._point),
+            )
+            build.report_patches(self._context, self._point, reporter)
+            toolchain = kernel.detect(self._arch, self._request.toolchain)
+            built = reporter.stage("build", lambda: build.make(self._context, self._arch, self._point, toolchain, reporter))
+            if not self._request.selections:
+                reporter.end()
+                return []
+            tests, cache = self._context.tests(self._point), self._context.cache
+            initramfs = reporter.stage(
+                "initramfs", lambda: guest.build_initramfs(built, tests, self._arch, toolchain.compiler, cache)
+            )
+            return self._guest_tasks(built, initramfs.path)
+        except Failed:
+            if not reporter.broken:
+                reporter.end()
+            return []
+        finally:
+            reporter.idle()
+
+    def _recall(self) -> None:
+        """What jobs to come want to know of one that was done before."""
+        properties = self._reporter.before.properties
+        digest = properties.get("kernel")
+        if digest and (known := self._context.cache.read_record("kernels", digest, Kernel)):
+            self._context.built[self._arch.name] = Built(self._point, known)
+        if key := properties.get("tested"):
+            self._context.tested.setdefault(key, self._reporter.shared)
+
+    def _guest_tasks(self, built: Kernel, initramfs: Path) -> list[Task]:
+        testing = Testing(self._context, self._arch, self._point, self._reporter, built, initramfs)
+        accelerator = self._reporter.stage("accelerator", lambda: (testing.accelerator(), True))
+        self._reporter.properties(qemu=qemu.version(self._arch), accelerator=accelerator.value)
+        if self._shares(built, initramfs, accelerator.value):
+            return []
+        return testing.tasks(accelerator)
+
+    def _shares(self, built: Kernel, initramfs: Path, accelerator: str) -> bool:
+        """Whether another job tests the very same, and nothing else is expected of it: then its results are ours."""
+        reporter = self._reporter
+        expected = self._point.position if {"claims", "bench"} & {one.suite for one in self._request.selections} else ""
+        key = digest_of(
+            *(self._arch.name, file_digest(built.image), file_digest(initramfs), built.config_digest),
+            *(accelerator, repr(reporter.must_run), expected, str(self._point.attempt)),
+        )
+        reporter.properties(tested=key)
+        tested = self._context.tested.setdefault(key, reporter.shared)
+        if tested is reporter.shared:
+            return False
+        reporter.properties(results_of=tested.point)
+        reporter.say(f"the kernel and the guest are those of {tested.point}: so are the results")
+        tested.join(reporter.record, reporter.end)
+        return True
