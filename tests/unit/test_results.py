@@ -127,6 +127,7 @@ def test_json(tmp_path: Path) -> None:
         "value": None,
         "unit": "",
         "ran": True,
+        "tries": [],
     }
 
 
