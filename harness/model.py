@@ -377,6 +377,34 @@ class CaseResult(Struct, frozen=True):
         return f"{self.suite}:{self.name}"
 
 
+class Kind(StrEnum):
+    """Of differences between two runs, the most telling first."""
+
+    NEWLY_RED = "newly red"
+    FLAKY = "flaky"
+    """Another outcome with the same kernel, guest and expectations."""
+    GONE = "gone"
+    NEWLY_GREEN = "newly green"
+    NEW = "new"
+    SLOWER = "slower"
+
+
+class Difference(Struct, frozen=True):
+    """A case that is not what it was. A result is None in a run that has no such case."""
+
+    arch: str
+    point: str
+    case: str
+    kind: Kind
+    before: CaseResult | None
+    after: CaseResult | None
+
+    @property
+    def red(self) -> bool:
+        """Whether it is worse than it was."""
+        return self.kind in (Kind.NEWLY_RED, Kind.GONE) or (self.after is not None and not self.after.outcome.green)
+
+
 class Usage(Struct, frozen=True):
     """What a run took: seconds on the clock, CPU seconds of the harness and all its children, and how many cores it had."""
 

@@ -20,6 +20,11 @@ MODULES = GUEST / "modules"
 """Sources of our own kernel modules: built with each kernel, not part of the guest's root as they are."""
 
 
+def default_history() -> Path:
+    """In the user's data directory; `--history` and HARNESS_HISTORY take its place."""
+    return Path(platformdirs.user_data_dir("fgraph-harness")) / "history.sqlite"
+
+
 def default_cache() -> Path:
     """The user's cache directory; `--cache` and HARNESS_CACHE take its place."""
     return Path(platformdirs.user_cache_dir("fgraph-harness"))

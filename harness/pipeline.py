@@ -25,7 +25,7 @@ from harness.job import Context, Job
 from harness.model import AppliedSeries, Outcome, Point
 from harness.progress import Progress
 from harness.request import Request
-from harness.results import Journal, RunReport, journal, junit, read_run, rundir
+from harness.results import History, Journal, RunReport, journal, junit, read_run, rundir
 from harness.schedule import Scheduler, Task
 from harness.suites.policy import read_known
 
@@ -59,21 +59,31 @@ def everything(prepared: Prepared) -> None:
     prepared.test(made, prepared.unlock)
 
 
-def run(request: Request, cache: Cache, out: Path, progress: Progress, plan: Plan = everything) -> RunReport:
-    """Run what was asked for. The result is in the returned report and in a new directory below `out`.
+def run(
+    request: Request, cache: Cache, out: Path, progress: Progress, plan: Plan = everything, history: History | None = None
+) -> RunReport:
+    """Run what was asked for. The result is in the returned report, in a new directory below `out`, and in the history.
 
     Raises UserError before anything was started; later errors are part of the report."""
     read_known()  # so that a damaged file is said before anything is started
     with cache.lock() as unlock:
         directory = rundir.create(out, request.series.name)
         said = journal.RunStarted(
-            journal.now(), request.series.name, request.tree, request.arguments, request.series.digest, str(Path.cwd())
+            journal.now(),
+            request.series.name,
+            request.tree,
+            request.arguments,
+            request.series.digest,
+            str(Path.cwd()),
+            request.scope,
         )
         with Journal(directory) as events:
-            return _perform(request, cache, RunReport(directory), said, events, progress, unlock, plan)
+            return _perform(request, cache, RunReport(directory), said, events, progress, unlock, plan, history)
 
 
-def resume(request: Request, cache: Cache, directory: Path, progress: Progress, plan: Plan = everything) -> RunReport:
+def resume(
+    request: Request, cache: Cache, directory: Path, progress: Progress, plan: Plan = everything, history: History | None = None
+) -> RunReport:
     """Go on with a run that was cut short, after its last finished case. `request` is what it was started with.
 
     Raises UserError if the series is another one by now."""
@@ -85,7 +95,7 @@ def resume(request: Request, cache: Cache, directory: Path, progress: Progress, 
             raise UserError(f"{request.series.name} is not what it was when {directory} began", hint="start a new run")
         said = journal.RunResumed(journal.now())
         before.add(said)
-        return _perform(request, cache, before, said, events, progress, unlock, plan)
+        return _perform(request, cache, before, said, events, progress, unlock, plan, history)
 
 
 def _perform(
@@ -97,6 +107,7 @@ def _perform(
     progress: Progress,
     unlock: Callable[[], None],
     plan: Plan,
+    history: History | None,
 ) -> RunReport:
     code, error = 0, ""
     try:
@@ -112,7 +123,7 @@ def _perform(
             code, error = 3, f"error: the disk is full: {failure}\nhint: free some, or use --cache DIR and --out DIR"
         else:
             code, error = 3, f"error: unexpected {type(failure).__name__}: {failure}\n{traceback.format_exc()}"
-    return _finish(before.directory, events, code, error)
+    return _finish(before.directory, events, code, error, history)
 
 
 @contextlib.contextmanager
@@ -178,7 +189,7 @@ def _tasks(context: Context, points: Sequence[Point], built: Callable[[], None])
     return [msgspec.structs.replace(task, work=functools.partial(after, task.work)) for task in tasks]
 
 
-def _finish(directory: Path, events: Journal, code: int, error: str) -> RunReport:
+def _finish(directory: Path, events: Journal, code: int, error: str, history: History | None) -> RunReport:
     """Whatever happened, what is known gets reported; a full disk may keep us from writing it down."""
     report = read_run(directory)
     if not code:
@@ -187,7 +198,16 @@ def _finish(directory: Path, events: Journal, code: int, error: str) -> RunRepor
         code = 3 if Outcome.ERROR in outcomes else 1 if red or not outcomes else 0
         if found := report.bisected:
             code = 0 if found.verdict is journal.Verdict.GREEN else 1
-    report.finished = journal.RunFinished(journal.now(), code, error)
+    try:
+        if history and (compared := history.compared(report)):
+            report.add(compared)
+            events.write(compared)
+        report.finished = journal.RunFinished(journal.now(), code, error)
+        if history:
+            history.record(report)
+    except (HarnessError, OSError) as failure:
+        # The night is not what it was asked to be: one that remembers.
+        report.finished = journal.RunFinished(journal.now(), code or 3, f"{error}\nerror: {failure}".strip())
     with contextlib.suppress(OSError):
         events.write(report.finished)
         junit.write(report, directory / "junit.xml")

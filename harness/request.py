@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from harness import arch, kernel, series, suites, tree
 from harness.arch import Arch
-from harness.cache import Cache
+from harness.cache import Cache, digest_of
 from harness.errors import UserError
 from harness.model import LAST, Series
 from harness.sandbox import Sandbox
@@ -46,6 +46,13 @@ class Request(Struct, frozen=True):
     """A kernel from elsewhere: nothing is applied or built."""
     arguments: tuple[str, ...] = ()
     """Those of the command line that repeat it."""
+
+    @property
+    def scope(self) -> str:
+        """Equal for requests that ask for the same, but for how much of the matrix and how."""
+        given = self.given and self.given.image
+        asked = (self.series.name, self.tree, self.selections, self.commands, self.fragments, self.accel, self.toolchain)
+        return digest_of(*map(repr, (*asked, self.selftests, given)))
 
 
 def parse(

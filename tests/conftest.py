@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import psutil
 from hypothesis import settings
+
+# Whatever the tests run is not the user's night.
+os.environ["HARNESS_HISTORY"] = str(Path(tempfile.mkdtemp(prefix="harness-tests-")) / "history.sqlite")
 
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")

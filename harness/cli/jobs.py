@@ -14,12 +14,22 @@ from rich.markup import escape
 
 from harness import bisect, doctor, pipeline, request, shell
 from harness.cache import Cache
-from harness.cli.root import ERR, OUT, cli, elsewhere_options, job_options, points_options, resume_option, retry_option
+from harness.cli.root import (
+    ERR,
+    OUT,
+    cli,
+    elsewhere_options,
+    history_option,
+    job_options,
+    points_options,
+    resume_option,
+    retry_option,
+)
 from harness.errors import UserError
 from harness.pipeline import Plan
 from harness.progress import Progress
 from harness.request import Request
-from harness.results import RunReport, read_run, text
+from harness.results import History, RunReport, read_run, text
 
 
 @cli.command()
@@ -34,6 +44,7 @@ from harness.results import RunReport, read_run, text
 )
 @click.option("--cmd", "commands", multiple=True, metavar="COMMAND", help="Shell command to run in the guest; repeatable.")
 @retry_option
+@history_option
 @elsewhere_options
 @resume_option
 @click.pass_context
@@ -155,12 +166,13 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
     if "cache" in told:
         options["cache"] = cache
     wanted, plan = _PLANS[name](options, started.arguments)
-    return _perform(wanted, now, lambda progress: pipeline.resume(wanted, Cache(options["cache"]), directory, progress, plan))
+    cache, history = Cache(options["cache"]), _history(options)
+    return _perform(wanted, now, lambda progress: pipeline.resume(wanted, cache, directory, progress, plan, history))
 
 
 def _parse(options: dict[str, Any], arguments: tuple[str, ...] = ()) -> Request:
     """What job_options and a command's own say, less what is no part of the request."""
-    words = {name: value for name, value in options.items() if name not in ("out", "install", "quiet")}
+    words = {name: value for name, value in options.items() if name not in ("out", "install", "quiet", "history")}
     return request.parse(arguments=arguments or _arguments(), **{**words, "cache": Cache(options["cache"])})
 
 
@@ -182,8 +194,13 @@ _PLANS = {"run": _all, "bisect": _bisection}
 
 
 def _start(wanted: Request, options: dict[str, Any], plan: Plan = pipeline.everything) -> tuple[RunReport, int]:
-    cache, out = Cache(options["cache"]), options["out"]
-    return _perform(wanted, options, lambda progress: pipeline.run(wanted, cache, out, progress, plan))
+    cache, out, history = Cache(options["cache"]), options["out"], _history(options)
+    return _perform(wanted, options, lambda progress: pipeline.run(wanted, cache, out, progress, plan, history))
+
+
+def _history(options: dict[str, Any]) -> History | None:
+    """Only runs are remembered."""
+    return History(options["history"]) if "history" in options else None
 
 
 def _perform(wanted: Request, options: dict[str, Any], work: Callable[[Progress], RunReport]) -> tuple[RunReport, int]:

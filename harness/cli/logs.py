@@ -1,4 +1,4 @@
-"""What reads logs, ours and any others: report, compare, ktap, scan."""
+"""What reads what came of runs, and logs, ours and any others: report, compare, history, ktap, scan."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import IO
 
 import click
 from rich.markup import escape
+from rich.table import Table
 
-from harness.cli.root import OUT, cli
+from harness.cli.root import OUT, cli, history_option
+from harness.errors import UserError
 from harness.logs import ktap, splat
 from harness.logs.lines import clean_text
 from harness.model import CaseResult, to_json
-from harness.results import asjson, compare, junit, read_run, text
+from harness.results import History, asjson, compare, junit, read_run, recall, text
 
 
 @cli.command()
@@ -55,6 +57,47 @@ def compare_command(before: Path, after: Path, as_json: bool) -> int:
     else:
         OUT.print(escape(clean_text(compare.table(found, left_out))))
     return 1 if compare.lost(old, new) or any(one.red for one in found) else 0
+
+
+@cli.command("history")
+@click.option("--case", metavar="SUITE:NAME", help="What this case did, run by run.")
+@click.option("--arch", "archs", multiple=True, metavar="A", help="With --case: on this architecture; repeatable.")
+@click.option("--flaky", is_flag=True, help="Cases that came out in several ways on the same kernel.")
+@click.option("--last", type=click.IntRange(min=1), default=30, show_default=True, metavar="N", help="So many rows.")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@history_option
+def history_command(case: str | None, archs: tuple[str, ...], flaky: bool, last: int, as_json: bool, history: Path) -> int:
+    """What is remembered of earlier runs: the runs themselves, what one case did in them, or the cases that are flaky.
+
+    \b
+    harness history
+    harness history --case 'ftracetest:dynevent/add_remove_fprobe.tc' --arch arm64
+    harness history --flaky
+    """
+    if case and flaky:
+        raise UserError("--case and --flaky together", hint="--case shows every run of that one case")
+    if archs and not case:
+        raise UserError("--arch without --case", hint="--case SUITE:NAME")
+    if not history.exists():
+        raise UserError(f"no history in {history}", hint="`harness run` writes one; --history PATH says where")
+    remembered = History(history)
+    if case:
+        seen = remembered.of_case(case, archs, last)
+        _show(seen, recall.of_case(seen), as_json)
+    elif flaky:
+        found = remembered.flaky()[:last]
+        _show(found, recall.flaky(found), as_json)
+    else:
+        runs = remembered.runs(last)
+        _show(runs, recall.runs(runs), as_json)
+    return 0
+
+
+def _show(rows: object, table: Table, as_json: bool) -> None:
+    if as_json:
+        click.echo(to_json(rows).decode())
+    else:
+        OUT.print(table)
 
 
 @cli.command("ktap")

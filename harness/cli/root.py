@@ -45,6 +45,16 @@ def cache_option(function: F) -> F:
     )(function)
 
 
+def history_option(function: F) -> F:
+    return click.option(
+        "--history",
+        type=click.Path(dir_okay=False, path_type=Path),
+        envvar="HARNESS_HISTORY",
+        default=paths.default_history(),
+        help="Where every run is remembered: an SQLite file.",
+    )(function)
+
+
 def mbox_option(function: F) -> F:
     return click.option(
         "--mbox",

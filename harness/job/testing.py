@@ -161,7 +161,7 @@ class Testing:
         for number in range(1, self._request.retries + 1):
             for machine in self._machines:
                 if selected := reds.narrow(machine.selected):
-                    self._reporter.say(f"try {number + 1} of {len(reds)} red cases")
+                    self._reporter.say(f"trying {len(reds)} red cases again")
                     name = "-".join(filter(None, [machine.name, f"retry-{number}"]))
                     session = self._session(machine, selected, name, self._hear(reds), suites.NOTHING)
                     session.run(session.join() or 1)

@@ -2,41 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from enum import StrEnum
+from collections.abc import Iterator, Sequence
 
-from msgspec import Struct
-
-from harness.model import CaseResult
+from harness.model import CaseResult, Difference, Kind, Outcome
 from harness.results import effect
 from harness.results.effect import Effect
 from harness.results.journal import RunReport
 
-
-class Kind(StrEnum):
-    NEWLY_RED = "newly red"
-    FLAKY = "flaky"
-    """Another outcome with the same kernel, guest and expectations."""
-    GONE = "gone"
-    NEWLY_GREEN = "newly green"
-    NEW = "new"
-
+_SLOWER = 3.0
+_SLOWER_SECONDS = 5.0
+"""A case is slower if it takes so many times as long and so many seconds more: a machine is not always as busy."""
 
 _KINDS = {Effect.BROKEN: Kind.NEWLY_RED, Effect.FIXED: Kind.NEWLY_GREEN, Effect.NEW: Kind.NEW, Effect.GONE: Kind.GONE}
-
-
-class Difference(Struct, frozen=True):
-    arch: str
-    point: str
-    case: str
-    kind: Kind
-    before: CaseResult | None
-    after: CaseResult | None
-
-    @property
-    def red(self) -> bool:
-        """Whether it is worse than it was."""
-        return self.kind in (Kind.NEWLY_RED, Kind.GONE) or (self.after is not None and not self.after.outcome.green)
 
 
 def compare(before: RunReport, after: RunReport) -> list[Difference]:
@@ -69,13 +46,25 @@ def _job(before: RunReport, after: RunReport, key: tuple[str, str]) -> Iterator[
     for case in dict.fromkeys([*results[0], *results[1]]):
         was, now = results[0].get(case), results[1].get(case)
         changed = effect.of(was, now)
-        if changed is Effect.KEPT:
-            continue
-        flaky = same and was is not None and now is not None
-        yield Difference(*key, case, Kind.FLAKY if flaky else _KINDS[changed], was, now)
+        if changed is not Effect.KEPT:
+            yield Difference(*key, case, Kind.FLAKY if same and _contradict(was, now) else _KINDS[changed], was, now)
+        elif _slower(was, now):
+            yield Difference(*key, case, Kind.SLOWER, was, now)
 
 
-def table(differences: list[Difference], left_out: list[str]) -> str:
+def _contradict(was: CaseResult | None, now: CaseResult | None) -> bool:
+    """Whether the case did something else. That a red is a known one, or is none any more, is not its doing."""
+    did = {Outcome.FAIL if one.outcome is Outcome.XFAIL else one.outcome for one in (was, now) if one}
+    return was is not None and now is not None and len(did) > 1
+
+
+def _slower(was: CaseResult | None, now: CaseResult | None) -> bool:
+    if was is None or now is None or {was.outcome, now.outcome} != {Outcome.PASS}:
+        return False
+    return now.seconds > _SLOWER * was.seconds and now.seconds > _SLOWER_SECONDS + was.seconds
+
+
+def table(differences: Sequence[Difference], left_out: Sequence[str] = ()) -> str:
     """For people."""
     lines: list[str] = []
     for kind in Kind:
@@ -83,10 +72,16 @@ def table(differences: list[Difference], left_out: list[str]) -> str:
         if told:
             lines += [*([""] if lines else []), f"{kind.value}:"]
         for one in told:
-            was, now = (result.outcome.value if result else "not there" for result in (one.before, one.after))
+            was, now = (_word(result, kind) for result in (one.before, one.after))
             why = one.after.diagnostic.splitlines()[:1] if one.after and not one.after.outcome.green else []
             lines += [f"  {one.arch}/{one.point} {one.case}: {was} -> {now}", *(f"    {line}" for line in why)]
     lines += ["no case changed"] if not differences else []
     if left_out:
         lines += ["", f"not compared, for it is not whole in both: {', '.join(left_out)}"]
     return "\n".join(lines)
+
+
+def _word(result: CaseResult | None, kind: Kind) -> str:
+    if result is None:
+        return "not there"
+    return f"{result.seconds:.1f} s" if kind is Kind.SLOWER else result.outcome.value

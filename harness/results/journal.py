@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Struct
 
 from harness.errors import UserError
-from harness.model import CaseResult, Outcome, Usage, from_json, to_json
+from harness.model import CaseResult, Difference, Outcome, Usage, from_json, to_json
 
 
 class RunStarted(Struct, frozen=True, tag_field="event", tag="run-started"):
@@ -30,6 +30,8 @@ class RunStarted(Struct, frozen=True, tag_field="event", tag="run-started"):
     """Of the series."""
     directory: str = ""
     """In which the arguments were said."""
+    scope: str = ""
+    """Equal for runs that were asked for the same, but for how much of the matrix and how: those are compared."""
 
 
 class RunResumed(Struct, frozen=True, tag_field="event", tag="run-resumed"):
@@ -121,6 +123,16 @@ class Bisected(Struct, frozen=True, tag_field="event", tag="bisected"):
     """For people."""
 
 
+class Compared(Struct, frozen=True, tag_field="event", tag="compared"):
+    """With earlier runs that were asked for the same."""
+
+    time: float
+    since: dict[str, str]
+    """For each job that ran before, arch/point: the directory of the newest run that has it whole."""
+    differences: tuple[Difference, ...]
+    """Without logs."""
+
+
 class Used(Struct, frozen=True, tag_field="event", tag="used"):
     """What it took from the first task of a job to the last."""
 
@@ -144,6 +156,7 @@ Event = (
     | KnownPassed
     | JobFinished
     | Bisected
+    | Compared
     | Used
     | RunFinished
 )
@@ -224,6 +237,7 @@ class RunReport:
         self.finished: RunFinished | None = None
         self.usage: Usage | None = None
         self.bisected: Bisected | None = None
+        self.compared: Compared | None = None
         self.jobs: dict[tuple[str, str], JobReport] = {}
 
     @property
@@ -246,7 +260,7 @@ class RunReport:
             case RunFinished():
                 self.finished = event
             case RunResumed():
-                self.finished = self.bisected = None
+                self.finished = self.bisected = self.compared = None
                 for job in self.jobs.values():
                     # What went wrong on our side is tried again.
                     kept = {name: case for name, case in job.cases.items() if case.result.outcome is not Outcome.ERROR}
@@ -254,6 +268,8 @@ class RunReport:
                     job.cases = kept
             case Used():
                 self.usage = event.usage + self.usage if self.usage else event.usage
+            case Compared():
+                self.compared = event
             case Bisected():
                 self.bisected = event
             case JobStarted():

@@ -13,7 +13,7 @@ from rich.table import Table
 from harness.errors import UserError
 from harness.logs.lines import clean, clean_text
 from harness.model import BASE, BUILT, POINTED_OUT, WARNINGS, CaseResult, Outcome
-from harness.results import effect
+from harness.results import compare, effect
 from harness.results.journal import JobReport, RunReport
 
 STAGES = (*BUILT, "initramfs", "accelerator", "guest")
@@ -21,7 +21,7 @@ STAGES = (*BUILT, "initramfs", "accelerator", "guest")
 
 _OF_A_GUEST = ("--selftests",)
 """Options that only a command takes that boots one."""
-_NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out", "--case", "--repeat", "--good")
+_NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out", "--case", "--repeat", "--good", "--retry-flaky", "--history")
 _RESUMABLE = ("run", "bisect")
 _FLAGS = ("--per-patch",)
 
@@ -64,7 +64,10 @@ def _compared(report: RunReport, job: JobReport, result: CaseResult) -> list[str
 
 
 def summary(report: RunReport, console: Console) -> None:
-    """What came of every suite, then every red case with what reproduces it."""
+    """What is new since the last such run, what came of every suite, then every red case with what reproduces it."""
+    if found := report.compared:
+        since = ", ".join(dict.fromkeys(found.since.values()))
+        console.print(f"\nSince {escape(clean(since))}:\n{escape(clean_text(compare.table(found.differences)))}\n")
     points = Counter(job.arch for job in report.jobs.values())
     table = _points(report) if max(points.values(), default=0) > _FEW_POINTS else _suites(report)
     console.print(table)

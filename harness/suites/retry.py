@@ -42,7 +42,7 @@ class Reds:
         for first, *others in self._tries.values():
             if others:
                 passed = any(one.outcome is Outcome.PASS for one in others)
-                said = ", then ".join(one.outcome.value for one in (first, *others))
+                said = ", ".join(one.outcome.value for one in (first, *others))
                 why = "\n".join(filter(None, [f"{len(others) + 1} tries: {said}", first.diagnostic]))
                 outcome = Outcome.FLAKY if passed else first.outcome
                 yield msgspec.structs.replace(first, outcome=outcome, diagnostic=why, tries=(first, *others))

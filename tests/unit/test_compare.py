@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import CaseResult, Outcome
+from harness.model import CaseResult, Kind, Outcome
 from harness.results import Journal, RunReport, compare, journal, read_run
-from harness.results.compare import Kind
 
 PASS, FAIL, SKIP = Outcome.PASS, Outcome.FAIL, Outcome.SKIP
 
