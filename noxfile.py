@@ -40,7 +40,7 @@ def nightly(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Unit tests, then integration tests that boot real guests."""
     session.install("--editable", ".[test]")
-    session.run("harness", "doctor", "--install", "--arch", "x86_64", "--arch", "arm64")
+    session.run("harness", "doctor", "--install", "--tests", "--arch", "x86_64", "--arch", "arm64")
     session.run("pytest", *(session.posargs or ["tests"]))
 
 

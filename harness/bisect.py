@@ -14,7 +14,7 @@ from harness.pipeline import Prepared
 from harness.request import Request
 from harness.results import JobReport, journal, read_run
 from harness.results.journal import Verdict
-from harness.results.text import STAGES
+from harness.results.reproduce import STAGES
 from harness.tree import Store
 
 

@@ -63,11 +63,14 @@ _COMMON = (
     Need("ccache", "builds of what was built before", "ccache", "ccache", optional=True),
 )
 
+_TESTS = (Need("chromedriver", "tests of the report's page", "chromium-driver", "chromedriver"),)
 
-def needs(archs: Iterable[Arch], toolchain: str = kernel.AUTO) -> list[Need]:
-    """Everything that jobs for these architectures need, each once. Of two needs for one program the newer version counts."""
+
+def needs(archs: Iterable[Arch], toolchain: str = kernel.AUTO, tests: bool = False) -> list[Need]:
+    """Everything that jobs for these architectures need, and the harness's own `tests`, each once. Of two needs for one program
+    the newer version counts."""
     found: dict[str, Need] = {}
-    for need in (*_COMMON, *(need for arch in archs for need in _needs_of(arch, toolchain))):
+    for need in (*_COMMON, *(_TESTS if tests else ()), *(need for arch in archs for need in _needs_of(arch, toolchain))):
         other = found.get(need.name)
         if other is None or packages.number(need.minimum) > packages.number(other.minimum):
             found[need.name] = need
@@ -87,8 +90,8 @@ def _needs_of(arch: Arch, toolchain: str) -> Iterable[Need]:
     yield Need(program, guests, arch.debian.qemu, arch.fedora.qemu, minimum=arch.guest.qemu, family="qemu")
 
 
-def examine(archs: Iterable[Arch], toolchain: str = kernel.AUTO, root: Path = Path("/")) -> list[Finding]:
-    return [Finding(need, _problem(need, root)) for need in needs(archs, toolchain)]
+def examine(archs: Iterable[Arch], toolchain: str = kernel.AUTO, tests: bool = False, root: Path = Path("/")) -> list[Finding]:
+    return [Finding(need, _problem(need, root)) for need in needs(archs, toolchain, tests)]
 
 
 def missing(findings: Iterable[Finding]) -> list[Finding]:
@@ -102,13 +105,13 @@ def plan(findings: Iterable[Finding]) -> packages.Plan:
     return packages.plan(packages.Wish(need.debian, need.fedora, need.minimum, need.family) for need in lacking)
 
 
-def install(archs: Iterable[Arch], toolchain: str, say: Say) -> list[Finding]:
+def install(archs: Iterable[Arch], toolchain: str, say: Say, tests: bool = False) -> list[Finding]:
     """Install with apt what is missing, after saying so, and look again. Raises InfrastructureError where that cannot be done."""
     archs = list(archs)
-    findings = examine(archs, toolchain)
+    findings = examine(archs, toolchain, tests)
     if not all(finding.met for finding in findings):
         packages.refresh()
-        findings = examine(archs, toolchain)  # with what apt knows now, the compiler may be another one
+        findings = examine(archs, toolchain, tests)  # with what apt knows now, the compiler may be another one
     for _ in range(_ROUNDS):
         planned = plan(findings)
         if not planned.commands:
@@ -121,7 +124,7 @@ def install(archs: Iterable[Arch], toolchain: str, say: Say) -> list[Finding]:
                 advice = f"{error.hint}\nrun this yourself: {planned.text}"
                 raise InfrastructureError("apt-get could not install what is missing", hint=advice) from error
             break
-        findings = examine(archs, toolchain)
+        findings = examine(archs, toolchain, tests)
     return findings
 
 

@@ -25,7 +25,7 @@ from harness.job import Context, Job
 from harness.model import AppliedSeries, Outcome, Point
 from harness.progress import Progress
 from harness.request import Request
-from harness.results import History, Journal, RunReport, journal, junit, read_run, rundir
+from harness.results import History, Journal, RunReport, journal, junit, page, read_run, rundir
 from harness.schedule import Scheduler, Task
 from harness.suites.policy import read_known
 
@@ -211,6 +211,7 @@ def _finish(directory: Path, events: Journal, code: int, error: str, history: Hi
     with contextlib.suppress(OSError):
         events.write(report.finished)
         junit.write(report, directory / "junit.xml")
+        page.write(report, directory / "report.html")
     return report
 
 

@@ -14,15 +14,16 @@ from harness.model import to_json
 @cli.command("doctor")
 @click.option("--arch", "archs", multiple=True, metavar="A", help="Architecture; repeatable. Default: all.")
 @click.option("--toolchain", default="auto", metavar="gcc|llvm[-N]", help="As for `harness run`.")
+@click.option("--tests", is_flag=True, help="And for the harness's own tests.")
 @click.option("--install", is_flag=True, help="Install with apt what is missing.")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
-def doctor_command(archs: tuple[str, ...], toolchain: str, install: bool, as_json: bool) -> int:
+def doctor_command(archs: tuple[str, ...], toolchain: str, tests: bool, install: bool, as_json: bool) -> int:
     """What is missing or too old on this machine, and the exact command that installs it."""
     wanted = arch.chosen(archs)
     if install:
-        findings = doctor.install(wanted, toolchain, lambda text: ERR.print(escape(text)))
+        findings = doctor.install(wanted, toolchain, lambda text: ERR.print(escape(text)), tests)
     else:
-        findings = doctor.examine(wanted, toolchain)
+        findings = doctor.examine(wanted, toolchain, tests)
     command = doctor.plan(findings).text
     if as_json:
         fields = ("name", "purpose", "minimum", "optional")

@@ -14,12 +14,12 @@ from harness.errors import UserError
 from harness.logs import ktap, splat
 from harness.logs.lines import clean_text
 from harness.model import CaseResult, to_json
-from harness.results import History, asjson, compare, junit, read_run, recall, text
+from harness.results import History, asjson, compare, junit, page, read_run, recall, text
 
 
 @cli.command()
 @click.argument("directory", type=click.Path(path_type=Path), default=Path("runs/latest"))
-@click.option("--format", "form", type=click.Choice(["text", "mail", "junit", "json"]), default="text", show_default=True)
+@click.option("--format", "form", type=click.Choice(["text", "mail", "junit", "html", "json"]), default="text", show_default=True)
 def report(directory: Path, form: str) -> int:
     """Render a run again from its journal. Ends as the run did.
 
@@ -36,7 +36,8 @@ def report(directory: Path, form: str) -> int:
     elif form == "mail":
         click.echo(text.for_mail(found))
     else:
-        click.echo(junit.render(found) if form == "junit" else asjson.run_json(found))
+        render = {"junit": junit.render, "html": page.render, "json": asjson.run_json}[form]
+        click.echo(render(found))
     return found.finished.exit_code if found.finished else 1
 
 

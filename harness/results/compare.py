@@ -47,9 +47,13 @@ def _job(before: RunReport, after: RunReport, key: tuple[str, str]) -> Iterator[
         was, now = results[0].get(case), results[1].get(case)
         changed = effect.of(was, now)
         if changed is not Effect.KEPT:
-            yield Difference(*key, case, Kind.FLAKY if same and _contradict(was, now) else _KINDS[changed], was, now)
+            yield Difference(*key, case, Kind.FLAKY if _flaky(same, was, now) else _KINDS[changed], was, now)
         elif _slower(was, now):
             yield Difference(*key, case, Kind.SLOWER, was, now)
+
+
+def _flaky(same: bool, was: CaseResult | None, now: CaseResult | None) -> bool:
+    return (now is not None and now.outcome is Outcome.FLAKY) or (same and _contradict(was, now))
 
 
 def _contradict(was: CaseResult | None, now: CaseResult | None) -> bool:
@@ -72,7 +76,7 @@ def table(differences: Sequence[Difference], left_out: Sequence[str] = ()) -> st
         if told:
             lines += [*([""] if lines else []), f"{kind.value}:"]
         for one in told:
-            was, now = (_word(result, kind) for result in (one.before, one.after))
+            was, now = (word(result, kind) for result in (one.before, one.after))
             why = one.after.diagnostic.splitlines()[:1] if one.after and not one.after.outcome.green else []
             lines += [f"  {one.arch}/{one.point} {one.case}: {was} -> {now}", *(f"    {line}" for line in why)]
     lines += ["no case changed"] if not differences else []
@@ -81,7 +85,7 @@ def table(differences: Sequence[Difference], left_out: Sequence[str] = ()) -> st
     return "\n".join(lines)
 
 
-def _word(result: CaseResult | None, kind: Kind) -> str:
+def word(result: CaseResult | None, kind: Kind) -> str:
     if result is None:
         return "not there"
     return f"{result.seconds:.1f} s" if kind is Kind.SLOWER else result.outcome.value

@@ -98,9 +98,9 @@ def _good(result: CaseResult | None) -> bool:
 
 def _patch(case: str, effect: Effect, jobs: list[JobReport]) -> str:
     """The patches, of the series in whose order the jobs are, after which all show what the last one shows."""
-    base, found = _cases(jobs[0]).get(case), ""
     if len(jobs) < 3:
         return ""
+    base, found = _cases(jobs[0]).get(case), ""
     for before, job in reversed(list(itertools.pairwise(jobs))):
         if of(base, _cases(job).get(case)) is not effect:
             break

@@ -17,6 +17,7 @@ from harness.model import CaseResult, Outcome, Point
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import JobReport, RunReport, journal, text
+from harness.results.reproduce import reproduce
 from tests import fake
 
 ARCH = "x86_64"
@@ -99,7 +100,7 @@ def test_new_warnings_are_the_patchs_that_brings_them(bench: Bench) -> None:
     assert seen == {"base": None, "0001": red, "0002": green, "0003": green, "0004": red, "last": green}
     told = next(result for result in report.job(ARCH, "0004").results if result.id == "build:warnings")
     assert told.diagnostic.startswith("1 new since 0003: main.c:")
-    assert text.reproduce(report, report.job(ARCH, "0004"), told) == f"harness build --arch {ARCH} --points 0003,0004"
+    assert reproduce(report, report.job(ARCH, "0004"), told) == f"harness build --arch {ARCH} --points 0003,0004"
     # What stands is known of a kernel that compiled nothing, too.
     assert report.job(ARCH, "0003").properties["warnings"] == "1"
 

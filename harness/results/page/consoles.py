@@ -1,0 +1,89 @@
+"""Console logs, cut at the marks that the agent leaves at each case, and shortened to what a page can hold."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from harness.guest import frames
+from harness.logs.lines import clean
+
+_MARK = re.compile(r"harness: [0-9a-f]{12} (begin|end) (\S+)")
+_LONGEST_LINE = 400
+"""Characters; what is longer is no kernel's message."""
+_LONGEST_RAW = 1 << 14
+_KEPT = 1500
+"""Lines of a section that are held in memory, from its begin and from its end each."""
+_LIMITS = (2 * _KEPT, 400, 100, 30, 10, 4)
+"""How much of a section may be shown, in lines: the most that fits."""
+_FEWER_RED = 200
+"""Never fewer lines where something is red."""
+
+
+class Section(Struct):
+    """What the console said from the begin of a case to the next, or before the first."""
+
+    label: str
+    """`suite:name`, blanks as underscores; empty before the first case."""
+    anchor: str
+    lines: int = 0
+    head: list[str] = []
+    tail: deque[str] = deque()
+
+    def add(self, line: str) -> None:
+        self.lines += 1
+        (self.head if len(self.head) < _KEPT else self.tail).append(line)
+
+    def shown(self, limit: int) -> Iterator[str]:
+        """Its first and last lines, at most `limit` and one that says what is left out."""
+        lines = [*self.head, *self.tail]
+        if self.lines <= limit:
+            yield from lines
+            return
+        last = limit // 3
+        yield from lines[: limit - last]
+        yield f"… {self.lines - limit} lines left out …"
+        yield from lines[len(lines) - last :]
+
+
+class Log(Struct, frozen=True):
+    name: str
+    """console.log, console-2.log..."""
+    sections: tuple[Section, ...]
+
+    def anchors(self) -> Iterator[tuple[str, str]]:
+        """Of each label."""
+        return ((section.label, section.anchor) for section in self.sections)
+
+
+def label_of(case: str) -> str:
+    """As a case's id is in the marks."""
+    return re.sub(r"\s", "_", case)
+
+
+def read(path: Path, prefix: str) -> Log:
+    """`prefix` is what its anchors begin with."""
+    sections = [Section("", f"{prefix}-0")]
+    with path.open("rb") as file:
+        for raw in iter(lambda: file.readline(_LONGEST_RAW), b""):
+            _, line = frames.take(clean(raw))
+            mark = _MARK.search(line)
+            if mark and mark[1] == "begin":
+                sections.append(Section(mark[2], f"{prefix}-{len(sections)}", 0, [], deque(maxlen=_KEPT)))
+            sections[-1].add(line[:_LONGEST_LINE])
+    return Log(path.name, tuple(sections))
+
+
+def limits(logs: Collection[Log], red: Collection[str], size: int) -> dict[str, int]:
+    """How many lines of each section, by its anchor, can be shown if all of them are to take `size` characters or so. Those of
+    the labels in `red` come first."""
+    sections = [section for log in logs for section in log.sections]
+    for limit in _LIMITS:
+        chosen = {section.anchor: max(limit, _FEWER_RED if section.label in red else 0) for section in sections}
+        if sum(len(line) + 1 for section in sections for line in section.shown(chosen[section.anchor])) <= size:
+            break
+    return chosen
