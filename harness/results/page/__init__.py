@@ -4,6 +4,7 @@ whatever it looks like: the template escapes all of it, and the page forbids any
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 from pathlib import Path
 
@@ -19,21 +20,17 @@ _HERE = Path(__file__).parent
 
 
 def render(report: RunReport) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=_readable,
-    )
     style, script = ((_HERE / name).read_text(encoding="utf-8") for name in ("style.css", "script.js"))
-    return environment.get_template("template.html").render(
-        page=view.page(report),
-        outcomes=[(outcome, view.SYMBOLS[outcome]) for outcome in Outcome],
-        style=Markup(style),
-        script=Markup(script),
-        hashes={"style": _hash(style), "script": _hash(script)},
+    return (
+        _environment()
+        .get_template("template.html")
+        .render(
+            page=view.page(report),
+            outcomes=[(outcome, view.SYMBOLS[outcome]) for outcome in Outcome],
+            style=Markup(style),
+            script=Markup(script),
+            hashes={"style": _hash(style), "script": _hash(script)},
+        )
     )
 
 
@@ -41,6 +38,18 @@ def write(report: RunReport, path: Path) -> None:
     draft = path.with_suffix(".draft")
     draft.write_text(render(report), encoding="utf-8")
     draft.rename(path)
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_readable,
+    )
 
 
 def _readable(value: object) -> object:

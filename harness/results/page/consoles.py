@@ -24,15 +24,16 @@ _FEWER_RED = 200
 """Never fewer lines where something is red."""
 
 
-class Section(Struct):
-    """What the console said from the begin of a case to the next, or before the first."""
+class Section:
+    """What the console said from the begin of a case to the next, or before the first: then its label, `suite:name` with blanks
+    as underscores, is empty."""
 
-    label: str
-    """`suite:name`, blanks as underscores; empty before the first case."""
-    anchor: str
-    lines: int = 0
-    head: list[str] = []
-    tail: deque[str] = deque()
+    def __init__(self, label: str, anchor: str) -> None:
+        self.label = label
+        self.anchor = anchor
+        self.lines = 0
+        self.head: list[str] = []
+        self.tail: deque[str] = deque(maxlen=_KEPT)
 
     def add(self, line: str) -> None:
         self.lines += 1
@@ -73,7 +74,7 @@ def read(path: Path, prefix: str) -> Log:
             _, line = frames.take(clean(raw))
             mark = _MARK.search(line)
             if mark and mark[1] == "begin":
-                sections.append(Section(mark[2], f"{prefix}-{len(sections)}", 0, [], deque(maxlen=_KEPT)))
+                sections.append(Section(mark[2], f"{prefix}-{len(sections)}"))
             sections[-1].add(line[:_LONGEST_LINE])
     return Log(path.name, tuple(sections))
 

@@ -52,8 +52,15 @@ for (const command of document.querySelectorAll(".command")) {
   const button = document.createElement("button");
   button.textContent = "copy";
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(command.querySelector("code").textContent);
-    button.textContent = "copied";
+    const code = command.querySelector("code");
+    getSelection().selectAllChildren(code);
+    try {
+      await navigator.clipboard.writeText(code.textContent);
+      button.textContent = "copied";
+    } catch {
+      // Not every browser lets a page that came from a file.
+      button.textContent = "press Ctrl-C";
+    }
   });
   command.append(button);
 }
