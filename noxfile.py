@@ -22,7 +22,7 @@ def run(session: nox.Session) -> None:
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """Every architecture, before and after the series, every suite."""
+    """Every architecture, before and after the series, every suite; what is red is tried once more."""
     session.install("--editable", ".")
     session.run(
         "harness",
@@ -30,6 +30,8 @@ def nightly(session: nox.Session) -> None:
         "--install",
         "--points",
         "base,last",
+        "--retry-flaky",
+        "1",
         *session.posargs,
         interrupt_timeout=_PATIENCE,
         terminate_timeout=_PATIENCE,

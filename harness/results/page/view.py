@@ -34,8 +34,8 @@ SYMBOLS = {
 
 _CHUNK = 100
 """Rows that a browser lays out together: those that nobody looks at cost nothing."""
-_CONSOLE_CHARACTERS = 900_000
-_EVIDENCE_CHARACTERS = 600_000
+_CONSOLE_CHARACTERS = 600_000
+_EVIDENCE_CHARACTERS = 400_000
 _LEAST_EVIDENCE, _MOST_EVIDENCE = 1_500, 60_000
 """Characters of a red case's log, however many there are."""
 _REASON = 200
