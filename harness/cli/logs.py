@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -14,18 +15,27 @@ from harness.errors import UserError
 from harness.logs import ktap, splat
 from harness.logs.lines import clean_text
 from harness.model import CaseResult, to_json
-from harness.results import History, asjson, compare, junit, page, read_run, recall, text
+from harness.results import History, RunReport, asjson, compare, junit, kcidb, page, read_run, recall, text
+
+_RENDERED: dict[str, Callable[[RunReport, str], str]] = {
+    "junit": lambda report, _: junit.render(report),
+    "html": lambda report, _: page.render(report),
+    "json": lambda report, _: asjson.run_json(report),
+    "kcidb": kcidb.render,
+}
 
 
 @cli.command()
 @click.argument("directory", type=click.Path(path_type=Path), default=Path("runs/latest"))
-@click.option("--format", "form", type=click.Choice(["text", "mail", "junit", "html", "json"]), default="text", show_default=True)
-def report(directory: Path, form: str) -> int:
+@click.option("--format", "form", type=click.Choice(["text", "mail", *_RENDERED]), default="text", show_default=True)
+@click.option("--origin", default=kcidb.ORIGIN, show_default=True, metavar="NAME", help="With kcidb: who KernelCI knows you as.")
+def report(directory: Path, form: str, origin: str) -> int:
     """Render a run again from its journal. Ends as the run did.
 
     \b
     harness report runs/latest --format junit > junit.xml
     harness report runs/latest --format mail            what the series did, to be pasted into a reply
+    harness report runs/latest --format kcidb --origin my_ci | kcidb-validate       for KernelCI
     """
     found = read_run(directory)
     if form == "text" and found.bisected:
@@ -36,8 +46,7 @@ def report(directory: Path, form: str) -> int:
     elif form == "mail":
         click.echo(text.for_mail(found))
     else:
-        render = {"junit": junit.render, "html": page.render, "json": asjson.run_json}[form]
-        click.echo(render(found))
+        click.echo(_RENDERED[form](found, origin))
     return found.finished.exit_code if found.finished else 1
 
 

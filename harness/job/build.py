@@ -11,6 +11,7 @@ from harness.job.context import Built, Context
 from harness.job.reporter import Failed, Reporter
 from harness.kernel import kconfig
 from harness.model import WARNINGS, CaseResult, Kernel, Outcome, PatchState, Point, Position
+from harness.results import kcidb
 
 _PATCH_OUTCOMES = {
     PatchState.APPLIED: (Outcome.PASS, ""),
@@ -20,6 +21,15 @@ _PATCH_OUTCOMES = {
     PatchState.FORBIDDEN: (Outcome.FAIL, ""),
     PatchState.NOT_TRIED: (Outcome.LOST, "not tried"),
 }
+
+
+def patchset(context: Context, point: Point) -> dict[str, str]:
+    """The property that KCIDB knows the patches by that are on top of the tree. Nothing for a kernel that somebody else built."""
+    if context.request.given:
+        return {}
+    patches = list(zip(context.request.series.patches, context.applied.results, strict=True))[: point.number]
+    ours = [patch.path for patch, result in patches if result.state is not PatchState.UPSTREAM]
+    return {"patchset": kcidb.patchset_hash(ours)}
 
 
 def report_patches(context: Context, point: Point, reporter: Reporter) -> None:

@@ -54,6 +54,7 @@ class Job:
                 patch=self._point.patch or "none",
                 tree=self._context.tree.source,
                 selftests=self._context.tests(self._point),
+                **build.patchset(self._context, self._point),
             )
             build.report_patches(self._context, self._point, reporter)
             toolchain = kernel.detect(self._arch, self._request.toolchain)

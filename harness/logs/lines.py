@@ -31,6 +31,15 @@ def clean_text(text: str) -> str:
     return "\n".join(clean(line) for line in text.split("\n"))
 
 
+def shortened(text: str, most: int) -> str:
+    """At most `most` characters, 100 or more: of a longer text its beginning and its end, and how long it is between them."""
+    if len(text) <= most:
+        return text
+    said = f"\n[... {len(text)} characters in all ...]\n"
+    half = (most - len(said)) // 2
+    return text[:half] + said + text[-half:]
+
+
 def without_printk_prefix(line: str) -> str:
     """The message of a line of the kernel's log. Timestamp and caller tag have no fixed width: both grow with what they
     count (kernel/printk/printk.c, print_time and print_caller)."""

@@ -209,6 +209,8 @@ class JobReport:
     def __init__(self, arch: str, point: str) -> None:
         self.arch = arch
         self.point = point
+        self.started = 0.0
+        """When it first began, in seconds since the epoch; 0 if that is not known."""
         self.properties: dict[str, str] = {}
         self.cases: dict[str, CaseFinished] = {}
         self.stages: dict[str, StageFinished] = {}
@@ -273,7 +275,8 @@ class RunReport:
             case Bisected():
                 self.bisected = event
             case JobStarted():
-                self.job(event.arch, event.point)
+                job = self.job(event.arch, event.point)
+                job.started = job.started or event.time
             case JobProperties():
                 self.job(event.arch, event.point).properties.update(event.properties)
             case StageFinished():

@@ -16,7 +16,7 @@ from harness.errors import InfrastructureError, UserError
 from harness.model import CaseResult, Outcome, Point
 from harness.progress import Progress
 from harness.request import Request
-from harness.results import JobReport, RunReport, journal, text
+from harness.results import JobReport, RunReport, journal, kcidb, text
 from harness.results.reproduce import reproduce
 from tests import fake
 
@@ -80,6 +80,9 @@ def test_every_patch(bench: Bench) -> None:
     assert set(outcomes(report, "base")) == {"config:config", "build:build"}
     # Each point answers for its own patch.
     assert [name for name in outcomes(report, "0002") if name.startswith("apply")] == ["apply:0002-change-2.patch"]
+    patches = sorted(directory.glob("*.patch"))
+    named = [job.properties["patchset"] for job in report.jobs.values()]
+    assert named == ["", *(kcidb.patchset_hash(patches[:number]) for number in range(1, 5))]
     kernels = [job.properties["kernel"] for job in report.jobs.values()]
     # Neither documentation nor another architecture makes another kernel.
     assert kernels[1] == kernels[2] == kernels[3]
