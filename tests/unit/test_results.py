@@ -5,18 +5,14 @@ import json
 import resource
 import signal
 from pathlib import Path
-from xml.etree import ElementTree
 
 import jsonschema
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from junitparser import JUnitXml
 from rich.console import Console
 
 from harness.errors import UserError
 from harness.model import CaseResult, Outcome
-from harness.results import Journal, asjson, journal, junit, read_run, rundir, text
+from harness.results import Journal, asjson, journal, read_run, rundir, text
 from harness.results.journal import RunReport
 
 
@@ -34,44 +30,6 @@ def report(directory: Path, *results: CaseResult) -> RunReport:
 
 
 ONE_OF_EACH = [CaseResult("suite", f"a/{outcome.value}.tc", outcome, 1.5, "why", "the log") for outcome in Outcome]
-
-
-def test_junit_is_read_back_as_it_was_meant(tmp_path: Path) -> None:
-    found = report(tmp_path, *ONE_OF_EACH)
-    junit.write(found, tmp_path / "junit.xml")
-    (suite,) = list(JUnitXml.fromfile(str(tmp_path / "junit.xml")))
-    assert suite.name == "some-series.last.x86_64.suite"
-    properties = suite.properties()  # type: ignore[no-untyped-call]
-    assert {one.name: one.value for one in properties} == {"release": "6.12.99"}
-    kinds = {case.name: [(type(one).__name__, one.type) for one in case.result] for case in suite}
-    assert kinds == {
-        "a/pass.tc": [],
-        "a/fail.tc": [("Failure", "fail")],
-        "a/skip.tc": [("Skipped", "skipped")],
-        "a/xfail.tc": [("Skipped", "skipped")],
-        "a/unresolved.tc": [("Failure", "unresolved")],
-        "a/crash.tc": [("Failure", "crash")],
-        "a/timeout.tc": [("Failure", "timeout")],
-        "a/lost.tc": [("Failure", "lost")],
-        "a/error.tc": [("Error", "error")],
-        "a/flaky.tc": [("Failure", "flaky")],
-    }
-    assert all(case.classname == suite.name and case.time == 1.5 and case.system_out == "the log" for case in suite)
-
-
-@given(st.text(), st.text(), st.text(min_size=1))
-def test_nothing_a_guest_says_makes_junit_unreadable(diagnostic: str, log: str, name: str) -> None:
-    xml = junit.render_cases("x", [CaseResult("s", name, Outcome.FAIL, 0.0, diagnostic, log)])
-    ElementTree.fromstring(xml)
-
-
-def test_control_characters_and_markup(tmp_path: Path) -> None:
-    nasty = "\x00\x1b[31mred\x1b[0m <script>&]]>\x08"
-    found = report(tmp_path, CaseResult("s", "<b>", Outcome.FAIL, 0.0, nasty, nasty))
-    tree = ElementTree.fromstring(junit.render(found))
-    failure = tree.find(".//failure")
-    assert failure is not None
-    assert failure.text == "red <script>&]]>"
 
 
 def test_journal_of_a_killed_run(tmp_path: Path) -> None:
@@ -161,14 +119,6 @@ def test_run_directories_never_collide(tmp_path: Path) -> None:
     made = [rundir.create(tmp_path / "runs", "s") for _ in range(3)]
     assert len(set(made)) == 3
     assert (tmp_path / "runs" / "latest").resolve() == made[-1]
-
-
-@pytest.mark.parametrize("finished", [journal.RunFinished(3.0, 3, "error: no network"), None])
-def test_run_that_was_cut_short_is_red_for_readers_of_junit(tmp_path: Path, finished: journal.RunFinished | None) -> None:
-    found = report(tmp_path)
-    found.finished = finished
-    tree = ElementTree.fromstring(junit.render(found))
-    assert [case.get("name") for case in tree.iter("testcase") if case.find("error") is not None] == ["run"]
 
 
 def test_red_stays_red_under_the_same_name(tmp_path: Path) -> None:
