@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
+from harness.logs.lines import shortened
 from harness.model import BASE, BUILT, LAST, CaseResult, Difference, Kind, Outcome
 from harness.results import compare, effect, rundir
 from harness.results.effect import Change, Effect
@@ -254,7 +255,7 @@ def _reds(report: RunReport, anchors: _Anchors) -> tuple[list[Red], dict[tuple[s
         anchor = f"red-{number}"
         places.update({(one.arch, one.point, result.id): anchor for one, _ in same})
         tries = tuple(
-            Try(one.outcome.value, SYMBOLS[one.outcome], one.diagnostic, _shorten(one.log, room // len(result.tries)))
+            Try(one.outcome.value, SYMBOLS[one.outcome], one.diagnostic, shortened(one.log, room // len(result.tries)))
             for one in result.tries
         )
         reds.append(
@@ -265,21 +266,13 @@ def _reds(report: RunReport, anchors: _Anchors) -> tuple[list[Red], dict[tuple[s
                 case=result.id,
                 jobs=tuple(_name(one) for one, _ in same),
                 diagnostic=result.diagnostic,
-                log="" if tries else _shorten(result.log, room),
+                log="" if tries else shortened(result.log, room),
                 command=reproduce(report, job, result),
                 console=tuple(_where(job, result, anchors)),
                 tries=tries,
             )
         )
     return reds, places
-
-
-def _shorten(text: str, characters: int) -> str:
-    """Its begin and its end."""
-    if len(text) <= characters:
-        return text
-    half = characters // 2
-    return f"{text[:half]}\n… {len(text) - characters} characters left out: junit.xml has them …\n{text[-half:]}"
 
 
 def _job(
