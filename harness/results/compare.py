@@ -45,15 +45,18 @@ def _job(before: RunReport, after: RunReport, key: tuple[str, str]) -> Iterator[
     results = [{result.id: result for result in job.results} for job in (old, new)]
     for case in dict.fromkeys([*results[0], *results[1]]):
         was, now = results[0].get(case), results[1].get(case)
-        changed = effect.of(was, now)
-        if changed is not Effect.KEPT:
-            yield Difference(*key, case, Kind.FLAKY if _flaky(same, was, now) else _KINDS[changed], was, now)
-        elif _slower(was, now):
-            yield Difference(*key, case, Kind.SLOWER, was, now)
+        if kind := _kind(was, now, same):
+            yield Difference(*key, case, kind, was, now)
 
 
-def _flaky(same: bool, was: CaseResult | None, now: CaseResult | None) -> bool:
-    return (now is not None and now.outcome is Outcome.FLAKY) or (same and _contradict(was, now))
+def _kind(was: CaseResult | None, now: CaseResult | None, same: bool) -> Kind | None:
+    """What changed, with the `same` kernel, guest and expectations or without; None if nothing did."""
+    if now and now.outcome is Outcome.FLAKY:
+        return None if was and was.outcome is Outcome.FLAKY else Kind.FLAKY
+    changed = effect.of(was, now)
+    if changed is not Effect.KEPT:
+        return Kind.FLAKY if same and _contradict(was, now) else _KINDS[changed]
+    return Kind.SLOWER if _slower(was, now) else None
 
 
 def _contradict(was: CaseResult | None, now: CaseResult | None) -> bool:

@@ -33,7 +33,7 @@ def test_bundled_series(arch: str, tmp_path: Path) -> None:
     done = harness("run", "--arch", arch, *SUITES, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     directory = tmp_path / "runs" / "latest"
-    for name in ("run.toml", "journal.jsonl", "junit.xml"):
+    for name in ("run.toml", "journal.jsonl", "junit.xml", "report.html"):
         assert (directory / name).stat().st_size
     for name in ("build.log", ".config", "console.log", "qemu.cmd"):
         assert (directory / arch / "last" / name).stat().st_size

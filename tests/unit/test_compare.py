@@ -52,3 +52,10 @@ def test_what_is_not_in_both_is_not_compared_and_said(arch: str, whole: bool, tm
     assert compare.lost(before, after)
     assert not compare.lost(before, before)
     assert "not whole in both: arm64/last" in compare.table([], left_out)
+
+
+def test_what_passes_at_another_try_is_flaky_once(tmp_path: Path) -> None:
+    runs = [run(tmp_path / str(number), {"x": one}) for number, one in enumerate([PASS, FAIL, Outcome.FLAKY, Outcome.FLAKY])]
+    for before in runs[:2]:
+        assert [one.kind for one in compare.compare(before, runs[2])] == [Kind.FLAKY]
+    assert compare.compare(runs[2], runs[3]) == []
