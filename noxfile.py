@@ -49,8 +49,9 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure the harness against raw make and raw QEMU in one run."""
-    session.install("--editable", ".")
-    session.run("python", "tests/bench.py", *session.posargs)
+    session.install("--editable", ".[test]")
+    session.run("harness", "doctor", "--install", "--tests", "--arch", "x86_64")
+    session.run("python", "-m", "tests.bench", *session.posargs)
 
 
 @nox.session

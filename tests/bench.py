@@ -24,8 +24,10 @@ from harness.guest.console import Console
 from harness.guest.guest import started
 from harness.logs import ktap, splat
 from harness.model import Kernel, Point
-from harness.results import read_run
+from harness.results import page, read_run
 from harness.suites import QUIET
+from tests import sample
+from tests.browser import Browser
 
 ARCH = "x86_64"
 LOG_BYTES = 100_000_000
@@ -222,9 +224,30 @@ def results() -> str:
     return f"result lines a second: {told[0]} flat, {told[1]} in subtests with printk's prefix (at least 200,000)"
 
 
+def report() -> str:
+    """The page of a night of six architectures with 6,000 cases: its size, and how soon a browser shows and filters it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run" / "report.html"
+        page.write(sample.run(path.parent, 500), path)
+        browser = Browser(javascript=True)
+        browser.show(path)
+        seconds = []
+        for word in ("case_4", "case_49", "nowhere", ""):
+            start = time.monotonic()
+            browser.filter(word)
+            seconds.append(time.monotonic() - start)
+        (paint,) = browser.ask("performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)")
+        browser.driver.quit()
+        return (
+            f"{path.stat().st_size / 1e6:.2f} MB (at most 2), first paint after {paint:.0f} ms (at most 1000), "
+            f"a filter {1000 * max(seconds):.0f} ms (at most 100, here with the way to the browser and back)"
+        )
+
+
 BENCHMARKS: dict[str, Callable[[], str]] = {
     "scan": scan,
     "results": results,
+    "report": report,
     "memory": memory,
     "warm": warm,
     "boot": boot,

@@ -20,6 +20,8 @@ _KEPT = 1500
 """Lines of a section that are held in memory, from its begin and from its end each."""
 _LIMITS = (2 * _KEPT, 400, 100, 30, 10, 4)
 """How much of a section may be shown, in lines: the most that fits."""
+_MARKUP = 40
+"""Characters around a section."""
 _FEWER_RED = 200
 """Never fewer lines where something is red."""
 
@@ -75,7 +77,9 @@ def read(path: Path, prefix: str) -> Log:
             mark = _MARK.search(line)
             if mark and mark[1] == "begin":
                 sections.append(Section(mark[2], f"{prefix}-{len(sections)}"))
-            sections[-1].add(line[:_LONGEST_LINE])
+            # Where a case ends, the next one begins, or nothing of interest does.
+            if not mark or mark[1] == "begin":
+                sections[-1].add(line[:_LONGEST_LINE])
     return Log(path.name, tuple(sections))
 
 
@@ -85,6 +89,7 @@ def limits(logs: Collection[Log], red: Collection[str], size: int) -> dict[str, 
     sections = [section for log in logs for section in log.sections]
     for limit in _LIMITS:
         chosen = {section.anchor: max(limit, _FEWER_RED if section.label in red else 0) for section in sections}
-        if sum(len(line) + 1 for section in sections for line in section.shown(chosen[section.anchor])) <= size:
+        shown = (len(line) + 1 for section in sections for line in section.shown(chosen[section.anchor]))
+        if sum(shown) + _MARKUP * len(sections) <= size:
             break
     return chosen
