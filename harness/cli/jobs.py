@@ -60,7 +60,8 @@ def run(context: click.Context, /, unfinished: Path | None, **options: Any) -> i
     else:
         report, code = _resume(context, unfinished.resolve())
     text.summary(report, OUT)
-    OUT.print(f"\n{escape(str(report.directory))}\n{text.closing_line(report)}")
+    page = report.directory / "report.html"
+    OUT.print(f"\n{escape(str(page if page.exists() else report.directory))}\n{text.closing_line(report)}")
     return code
 
 
