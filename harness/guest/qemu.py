@@ -193,13 +193,13 @@ class Qemu:
 def start(arch: Arch, accelerator: Accelerator, boot: Boot, log: Path) -> Iterator[Qemu]:
     """Run QEMU for the length of the block; what it prints itself goes to `log`.
 
-    The sockets exist before QEMU does and are handed over as file descriptors: no names, no ports, no races."""
+    The sockets exist before QEMU does and are handed over as file descriptors: no names, no ports that stay open, no races."""
     with contextlib.ExitStack() as stack:
         ours: list[socket.socket] = []
         theirs: list[socket.socket] = []
         names = ["console", "monitor", *(["channel"] if arch.guest.channel else [])]
         for _ in names:
-            here, there = socket.socketpair()
+            here, there = _pair()
             ours.append(stack.enter_context(here))
             theirs.append(stack.enter_context(there))
         chardevs = [f"socket,id={name},fd={there.fileno()}" for name, there in zip(names, theirs, strict=True)]
@@ -211,3 +211,22 @@ def start(arch: Arch, accelerator: Accelerator, boot: Boot, log: Path) -> Iterat
             there.close()
         console, monitor, *channel = ours
         yield Qemu(child, log, console, monitor, channel[0] if channel else None)
+
+
+def _pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected sockets. QEMU writes byte by byte, and a Unix socket that nobody reads takes 278 of those; then a kernel that
+    has waited for 10 ms writes all the same, and what it said is lost (wait_for_lsr in drivers/tty/serial/8250/8250_port.c).
+    TCP takes millions."""
+    try:
+        with socket.create_server(("127.0.0.1", 0), backlog=1) as server:
+            here = socket.create_connection(server.getsockname())
+            there, peer = server.accept()
+    except OSError:
+        return socket.socketpair()  # there are containers without a loopback device
+    if peer != here.getsockname():
+        here.close()
+        there.close()
+        raise InfrastructureError("another program has connected to the guest's console", hint="start the run again")
+    for end in (here, there):
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return here, there

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
-from harness.guest import Boot, Guest, GuestLost, GuestTimeout
+from harness.guest import Boot, Guest, GuestLost, GuestTimeout, qemu
+from harness.guest.console import Console
 from harness.guest.guest import started
+from harness.logs.lines import without_printk_prefix
 from harness.suites import QUIET
 from tests.integration.conftest import Machine
 
@@ -55,6 +58,22 @@ def test_answers_are_whole_while_the_kernel_prints(guest: Guest) -> None:
     assert guest.run(f"kill {number}", "silence", 10).status == 0
     assert not guest.console.take_splats()
     assert all("seq" not in line and "@" not in line for line in guest.console.read(guest.booted_at) if "harness:" not in line)
+
+
+def test_who_reads_late_misses_nothing(machine: Machine, tmp_path: Path) -> None:
+    """A busy machine may keep us from reading for seconds."""
+    with qemu.start(machine.arch, machine.accelerator, machine.boot, tmp_path / "qemu.log") as running:
+        time.sleep(3)
+        console = Console(running.console, tmp_path / "console.log")
+        guest = Guest(running, console, machine.arch, machine.boot.patience(machine.accelerator), None)
+        guest.wait_for_agent()
+        told = guest.run("dmesg", "dmesg", 60).output.splitlines()
+        running.kill()
+        console.close()
+    heard = "\n".join(console.read(0))
+    messages = [without_printk_prefix(line).strip() for line in told]
+    assert len(messages) > 50
+    assert [line for line in messages if line not in heard] == []
 
 
 def test_splat_is_seen_before_the_command_is_over(guest: Guest) -> None:
