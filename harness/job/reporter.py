@@ -35,9 +35,10 @@ class Reporter:
         self.broken = False
         """Something went wrong on our side: what is missing is not the kernel's fault, and the job may go better another time."""
         self.durations = Durations(context.cache, arch.name)
-        self.must_run = context.request.series.must_run if point.position is Position.WHOLE else ()
+        series = context.request.series
+        self.must_run, name = (series.must_run, series.name) if point.position is Position.WHOLE else ((), "")
         toolchain = kernel.choose(arch, context.request.toolchain)
-        self.policy = Policy(arch.name, toolchain, read_known(), self.must_run, context.tree.version)
+        self.policy = Policy(arch.name, toolchain, read_known(), self.must_run, context.tree.version, name)
         for result in self.before.results:
             self.policy.judge(result)
         told = [result for result in self.before.results if result.suite not in BUILT]

@@ -18,7 +18,7 @@ from harness.guest import Boot, Host, qemu
 from harness.job.context import Context
 from harness.job.reporter import Failed, Reporter
 from harness.kernel import kconfig
-from harness.model import CaseResult, Kernel, Point
+from harness.model import CaseResult, Kernel, Point, Position
 from harness.schedule import Kind, Task
 from harness.suites import Selection, Suite, Target, retry
 
@@ -147,8 +147,10 @@ class Testing:
         if last and not self._reporter.broken:
             if self._request.retries:
                 self._reporter.stage("retry", self._retry)
-            for entry, passed in self._reporter.policy.outlived(self._request.selections):
-                self._reporter.outlived(entry, passed)
+            # With the series, that is what the series does.
+            if self._target.position is Position.BASE:
+                for entry, passed in self._reporter.policy.outlived(self._request.selections):
+                    self._reporter.outlived(entry, passed)
             for missing in self._reporter.policy.missing(self._request.selections):
                 self._reporter.emit(missing)
             self._reporter.say(self._reporter.summary())

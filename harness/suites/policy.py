@@ -20,7 +20,7 @@ from harness.suites.base import Selection
 _KNOWN = paths.CONFIGS / "known.toml"
 
 
-class Known(CasePattern, frozen=True):
+class Known(CasePattern, frozen=True, rename="kebab"):
     """A red that is expected of the tree as it is, if that is one of `versions` (">=6.12,<6.14"; all if it is empty), built by a
     `toolchain` (a glob). What a test said is covered; a crash only if `outcome` names it. Where `diagnostic` is given, each line
     of the result's diagnostic must match one of its globs. A case that `hangs` the whole machine is not even run, and nothing
@@ -29,6 +29,8 @@ class Known(CasePattern, frozen=True):
     versions: str = ""
     link: str = ""
     """Where it was reported, or mended."""
+    fixed_by: tuple[str, ...] = ()
+    """Series, by name, with which it is none any more."""
     toolchain: str = "*"
     outcome: tuple[Outcome, ...] = (Outcome.FAIL, Outcome.UNRESOLVED)
     diagnostic: tuple[str, ...] = ("*",)
@@ -82,15 +84,25 @@ def read_known(path: Path = _KNOWN) -> tuple[Known, ...]:
 
 
 class Policy:
-    """For one architecture and kind of toolchain, at a point that carries the series or (with no `must_run`) does not.
-    `version` is the kernel's; it may be set until the first guest reports."""
+    """For one architecture and kind of toolchain, at a point that carries the whole of `series` or (without) does not. `version`
+    is the kernel's; it may be set until the first guest reports."""
 
     def __init__(
-        self, arch: str, toolchain: str, known: Iterable[Known], must_run: Iterable[CasePattern], version: str = ""
+        self,
+        arch: str,
+        toolchain: str,
+        known: Iterable[Known],
+        must_run: Iterable[CasePattern],
+        version: str = "",
+        series: str = "",
     ) -> None:
         self.version = version
         self._listed = [
-            entry for entry in known if (not entry.arch or arch in entry.arch) and fnmatch.fnmatchcase(toolchain, entry.toolchain)
+            entry
+            for entry in known
+            if (not entry.arch or arch in entry.arch)
+            and fnmatch.fnmatchcase(toolchain, entry.toolchain)
+            and series not in entry.fixed_by
         ]
         self._must_run = [entry for entry in must_run if not entry.arch or arch in entry.arch]
         self._seen: dict[str, Outcome] = {}

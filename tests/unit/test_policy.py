@@ -6,6 +6,7 @@ import pytest
 
 from harness.errors import UserError
 from harness.model import CasePattern, CaseResult, Outcome
+from harness.paths import PATCHES
 from harness.suites import Selection
 from harness.suites.policy import Known, Policy, read_known
 
@@ -180,3 +181,13 @@ def test_known_red_that_passes_is_told() -> None:
     assert outlived("*.tc", whole, Outcome.PASS, Outcome.FAIL) == []
     assert outlived("*.tc", whole, Outcome.SKIP) == []
     assert outlived("0.tc", whole, Outcome.CRASH) == []
+
+
+def test_what_a_series_mends_is_red_with_it() -> None:
+    mended = Known("ftracetest:*", "so it is", fixed_by=("fprobe",))
+    for series, outcome in (("", Outcome.XFAIL), ("another", Outcome.XFAIL), ("fprobe", Outcome.FAIL)):
+        assert Policy("arm64", "gcc", [mended], (), series=series).judge(result(Outcome.FAIL)).outcome is outcome
+
+
+def test_bundled_list_names_series_that_are_there() -> None:
+    assert {name for entry in read_known() for name in entry.fixed_by} <= {path.name for path in PATCHES.iterdir()}
