@@ -210,8 +210,13 @@ def _finish(directory: Path, events: Journal, code: int, error: str, history: Hi
         report.finished = journal.RunFinished(journal.now(), code or 3, f"{error}\nerror: {failure}".strip())
     with contextlib.suppress(OSError):
         events.write(report.finished)
-        junit.write(report, directory / "junit.xml")
-        page.write(report, directory / "report.html")
+    for name, write in (("junit.xml", junit.write), ("report.html", page.write)):
+        try:
+            write(report, directory / name)
+        except Exception as failure:
+            # Neither takes the other along, nor the run's own result.
+            said = f"error: no {name}: {type(failure).__name__}: {failure}"
+            report.finished = journal.RunFinished(journal.now(), code or 3, f"{report.finished.error}\n{said}".strip())
     return report
 
 

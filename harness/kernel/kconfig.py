@@ -60,7 +60,7 @@ def read_fragment(path: Path, arch: str) -> list[SymbolRequest]:
 
 def read_config(path: Path) -> dict[str, str]:
     """The symbols that a `.config` sets."""
-    return {match[1]: match[2] for line in path.read_text().splitlines() if (match := _SET.fullmatch(line))}
+    return {match[1]: match[2] for line in path.read_text(errors="replace").splitlines() if (match := _SET.fullmatch(line))}
 
 
 def slowness(config: Mapping[str, str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 from pathlib import Path
@@ -43,6 +44,7 @@ def write_manifest(directory: Path, manifest: dict[str, Any]) -> None:
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:
-    """Empty if there is none."""
-    path = directory / "run.toml"
-    return msgspec.toml.decode(path.read_bytes()) if path.exists() else {}
+    """Empty if there is none that can be read."""
+    with contextlib.suppress(OSError, msgspec.DecodeError, UnicodeDecodeError):
+        return msgspec.toml.decode((directory / "run.toml").read_bytes(), type=dict[str, Any])
+    return {}

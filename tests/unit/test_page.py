@@ -137,7 +137,7 @@ def test_what_is_left_out_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [10**9, 100_000, 20_000])
 def test_consoles_fit_and_what_is_red_comes_first(size: int, tmp_path: Path) -> None:
     found = log(tmp_path / "console.log", ("", 500), *((f"a:{number}", 1000) for number in range(50)))
-    limits = consoles.limits([found], {"a:7"}, size)
+    limits = consoles.limits([found], {"here-8"}, size)
     shown = sum(len(line) + 1 for section in found.sections for line in section.shown(limits[section.anchor]))
     assert shown <= size
     assert limits["here-8"] >= 200

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import functools
 import hashlib
+import re
 from pathlib import Path
 
 import jinja2
@@ -52,8 +53,12 @@ def _environment() -> jinja2.Environment:
     )
 
 
+_BIDI = re.compile(r"[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+"""What makes text around it run the other way."""
+
+
 def _readable(value: object) -> object:
-    return clean_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return _BIDI.sub("", clean_text(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def _hash(text: str) -> str:

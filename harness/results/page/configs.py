@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def between_archs(directory: Path, archs: list[str], point: str) -> Differences:
 
 
 def _differences(paths: dict[str, Path], wanted: re.Pattern[str]) -> Differences:
-    configs = {name: read_config(path) for name, path in paths.items() if path.is_file()}
+    configs = {name: read_config(path) for name, path in paths.items() if path.is_file() and os.access(path, os.R_OK)}
     symbols = sorted({symbol for config in configs.values() for symbol in config if wanted.search(symbol)})
     rows = ((symbol, tuple(config.get(symbol, "-") for config in configs.values())) for symbol in symbols)
     return Differences(tuple(configs), tuple((symbol, values) for symbol, values in rows if len(set(values)) > 1))

@@ -13,17 +13,19 @@ from harness.guest import frames
 from harness.logs.lines import clean
 
 _MARK = re.compile(r"harness: [0-9a-f]{12} (begin|end) (\S+)")
+_BOOT = re.compile(r"\] Linux version \d")
+"""The next guest on the same console."""
+_MOST_SECTIONS = 10_000
+"""Of a console: a guest can leave marks as well."""
 _LONGEST_LINE = 400
 """Characters; what is longer is no kernel's message."""
 _LONGEST_RAW = 1 << 14
 _KEPT = 1500
 """Lines of a section that are held in memory, from its begin and from its end each."""
-_LIMITS = (2 * _KEPT, 400, 100, 30, 10, 4)
+_LIMITS = (2 * _KEPT, 400, 200, 100, 30, 10, 4)
 """How much of a section may be shown, in lines: the most that fits."""
 _MARKUP = 40
 """Characters around a section."""
-_FEWER_RED = 200
-"""Never fewer lines where something is red."""
 
 
 class Section:
@@ -65,31 +67,46 @@ class Log(Struct, frozen=True):
 
 def label_of(case: str) -> str:
     """As a case's id is in the marks."""
-    return re.sub(r"\s", "_", case)
+    # ftracetest runs both of a pair at once; a command is not in its mark, of whatever length it is.
+    suite, _, name = case.partition(":")
+    return suite if suite == "command" else re.sub(r"\s", "_", f"{suite}:{name.removesuffix('@instance')}")
 
 
 def read(path: Path, prefix: str) -> Log:
     """`prefix` is what its anchors begin with."""
     sections = [Section("", f"{prefix}-0")]
-    with path.open("rb") as file:
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        sections[0].add(f"it cannot be read: {error.strerror}")
+        return Log(path.name, tuple(sections))
+    with file:
         for raw in iter(lambda: file.readline(_LONGEST_RAW), b""):
             _, line = frames.take(clean(raw))
             mark = _MARK.search(line)
-            if mark and mark[1] == "begin":
-                sections.append(Section(mark[2], f"{prefix}-{len(sections)}"))
-            # Where a case ends, the next one begins, or nothing of interest does.
-            if not mark or mark[1] == "begin":
-                sections[-1].add(line[:_LONGEST_LINE])
+            if mark and mark[1] == "end":
+                # Where a case ends, the next one begins, or nothing of interest does.
+                continue
+            begins = mark or (sections[-1].label and _BOOT.search(line))
+            if begins and len(sections) < _MOST_SECTIONS:
+                sections.append(Section(mark[2] if mark else "", f"{prefix}-{len(sections)}"))
+            sections[-1].add(line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]} … {len(line)} characters")
     return Log(path.name, tuple(sections))
 
 
 def limits(logs: Collection[Log], red: Collection[str], size: int) -> dict[str, int]:
-    """How many lines of each section, by its anchor, can be shown if all of them are to take `size` characters or so. Those of
-    the labels in `red` come first."""
+    """How many lines of each section, by its anchor, can be shown if all of them are to take `size` characters or so, half of
+    it those in `red`: they come first."""
     sections = [section for log in logs for section in log.sections]
-    for limit in _LIMITS:
-        chosen = {section.anchor: max(limit, _FEWER_RED if section.label in red else 0) for section in sections}
-        shown = (len(line) + 1 for section in sections for line in section.shown(chosen[section.anchor]))
-        if sum(shown) + _MARKUP * len(sections) <= size:
-            break
-    return chosen
+    reds = [section for section in sections if section.anchor in red]
+    of_red = _limit(reds, size // 2)
+    limit = _limit([section for section in sections if section.anchor not in red], size - _size(reds, of_red))
+    return {section.anchor: of_red if section.anchor in red else limit for section in sections}
+
+
+def _limit(sections: Collection[Section], size: int) -> int:
+    return next((limit for limit in _LIMITS if _size(sections, limit) <= size), _LIMITS[-1])
+
+
+def _size(sections: Collection[Section], limit: int) -> int:
+    return _MARKUP * len(sections) + sum(len(line) + 1 for section in sections for line in section.shown(limit))

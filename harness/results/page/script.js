@@ -39,7 +39,8 @@ function apply() {
 }
 
 function reveal() {
-  let element = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  // No decoding: our own anchors need none, and what is malformed would throw.
+  const element = location.hash && document.getElementById(location.hash.slice(1));
   if (!element) return;
   for (let outer = element; outer; outer = outer.parentElement) {
     outer.hidden = false;
@@ -69,4 +70,8 @@ filter.hidden = false;
 filter.addEventListener("input", apply);
 filter.addEventListener("submit", event => event.preventDefault());
 addEventListener("hashchange", reveal);
+// A link to where we are already changes no hash.
+addEventListener("click", event => {
+  if (event.target.closest("a")?.hash === location.hash) reveal();
+});
 reveal();

@@ -33,6 +33,8 @@ SYMBOLS = {
 }
 """Nobody has to tell colours apart."""
 
+_WORST = (Outcome.CRASH, Outcome.ERROR, Outcome.TIMEOUT, Outcome.LOST, Outcome.FAIL, Outcome.UNRESOLVED, Outcome.FLAKY)
+
 _CHUNK = 100
 """Rows that a browser lays out together: those that nobody looks at cost nothing."""
 _CONSOLE_CHARACTERS = 600_000
@@ -163,6 +165,7 @@ class Page(Struct, frozen=True):
     """Case, reason, jobs."""
     reds: tuple[Red, ...]
     effects: tuple[tuple[str, dict[Effect, int]], ...]
+    untested: dict[str, str]
     changes: tuple[Change, ...]
     measured: tuple[Measured, ...]
     cases: tuple[Suite, ...]
@@ -177,11 +180,17 @@ def page(report: RunReport) -> Page:
     logs = {key: _logs(report, job) for key, job in report.jobs.items()}
     anchors = _anchors(report, logs)
     reds, places = _reds(report, anchors)
-    red_labels = {consoles.label_of(result.id) for result in report.results if not result.outcome.green}
+    red_anchors = {
+        anchor
+        for job in report.jobs.values()
+        for result in job.results
+        if not result.outcome.green
+        for anchor in _where(job, result, anchors)
+    }
     found = dict.fromkeys(result.suite for result in report.results)
     suites = tuple(sorted(found, key=lambda suite: suite not in BUILT))
     manifest = rundir.read_manifest(report.directory)
-    compared = report.compared
+    compared, changes = report.compared, effect.changes(report)
     return Page(
         report=report,
         began=_when(report.started.time) if report.started else "",
@@ -197,12 +206,18 @@ def page(report: RunReport) -> Page:
         news=tuple(_news(compared.differences, places)) if compared else (),
         outlived=tuple(_outlived(report)),
         reds=tuple(reds),
-        effects=tuple(_effects(effect.changes(report))),
-        changes=tuple(sorted(_changed(report), key=lambda change: (list(Effect).index(change.effect), change.case))),
+        effects=tuple(_effects(changes)),
+        untested=effect.untested(report),
+        changes=tuple(
+            sorted(
+                (change for change in changes if change.effect is not Effect.KEPT),
+                key=lambda change: (list(Effect).index(change.effect), change.case),
+            )
+        ),
         measured=tuple(_measured(report)),
         cases=tuple(_suite(report, suite, places, anchors) for suite in suites),
         differences=tuple(_differences(report)),
-        limits=consoles.limits([log for own in logs.values() for log in own], red_labels, _CONSOLE_CHARACTERS),
+        limits=consoles.limits([log for own in logs.values() for log in own], red_anchors, _CONSOLE_CHARACTERS),
         versions=manifest.get("versions", {}),
     )
 
@@ -212,6 +227,8 @@ def _verdict(report: RunReport) -> str:
         return "killed before it ended"
     if report.finished.error:
         return report.finished.error
+    if report.bisected:
+        return report.bisected.answer
     reds = sum(not result.outcome.green for result in report.results)
     return f"{reds} red" if reds else "all green" if report.results else "nothing was run"
 
@@ -308,8 +325,9 @@ def _count(job: JobReport, suite: str, places: dict[tuple[str, str, str], str]) 
         return None
     reds = [result for result in results if not result.outcome.green]
     if reds:
-        worst = Counter(result.outcome for result in reds).most_common(1)[0][0]
-        return Count(worst.value, SYMBOLS[worst], f"{len(reds)} of {len(results)}", places[job.arch, job.point, reds[0].id])
+        worst = min(reds, key=lambda result: _WORST.index(result.outcome))
+        place = places[job.arch, job.point, worst.id]
+        return Count(worst.outcome.value, SYMBOLS[worst.outcome], f"{len(reds)} of {len(results)}", place)
     passed = sum(result.outcome is Outcome.PASS for result in results)
     outcome = Outcome.PASS if passed else Outcome.SKIP
     text = str(passed) if passed == len(results) else f"{passed}+{len(results) - passed}"
@@ -336,10 +354,6 @@ def _effects(changes: Sequence[Change]) -> Iterable[tuple[str, dict[Effect, int]
     for arch in dict.fromkeys(change.arch for change in changes):
         counts = Counter(change.effect for change in changes if change.arch == arch)
         yield arch, {one: counts[one] for one in Effect}
-
-
-def _changed(report: RunReport) -> list[Change]:
-    return [change for change in effect.changes(report) if change.effect is not Effect.KEPT]
 
 
 def _measured(report: RunReport) -> Iterable[Measured]:
