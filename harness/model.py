@@ -6,6 +6,7 @@ Paths are absolute, durations are seconds, digests are hexadecimal sha256."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from enum import StrEnum
 from pathlib import Path
@@ -340,6 +341,14 @@ class Kernel(Struct, frozen=True):
 class Initramfs(Struct, frozen=True):
     path: Path
     digest: str
+
+
+def label_of(case: str) -> str:
+    """What the agent's marks on the console call a case, by its id: one word. ftracetest runs both of a pair at once."""
+    suite, _, name = case.partition(":")
+    if suite == "command":
+        return f"{suite}:{hashlib.sha256(name.encode(errors='replace')).hexdigest()[:8]}"
+    return re.sub(r"\s", "_", f"{suite}:{name.removesuffix('@instance')}")
 
 
 POINTED_OUT = "first in the series' own files: "

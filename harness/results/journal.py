@@ -19,6 +19,8 @@ from msgspec import Struct
 from harness.errors import UserError
 from harness.model import CaseResult, Difference, Outcome, Usage, from_json, to_json
 
+_NAME = "journal.jsonl"
+
 
 class RunStarted(Struct, frozen=True, tag_field="event", tag="run-started"):
     time: float
@@ -166,7 +168,7 @@ class Journal:
     """Open for appending, as a context manager. Raises UserError if somebody else has it open."""
 
     def __init__(self, directory: Path) -> None:
-        self._path = directory / "journal.jsonl"
+        self._path = directory / _NAME
         self._lock = threading.Lock()
         self._file: IO[bytes] | None = None
 
@@ -224,6 +226,14 @@ class JobReport:
         return [event.result for event in self.cases.values()]
 
     @property
+    def key(self) -> tuple[str, str]:
+        return self.arch, self.point
+
+    @property
+    def name(self) -> str:
+        return f"{self.arch}/{self.point}"
+
+    @property
     def number(self) -> int | None:
         """Patches up to its point, if it is known; not of one that was tried once more."""
         number = self.properties.get("number", "")
@@ -245,6 +255,19 @@ class RunReport:
     @property
     def series(self) -> str:
         return self.started.series if self.started else "unknown"
+
+    @property
+    def cut_short(self) -> str:
+        """Why it is not whole, or not whole yet; empty if it ended by itself."""
+        if self.finished:
+            return self.finished.error
+        return "it is still going on" if _locked(self.directory / _NAME) else "it was killed before it ended"
+
+    @property
+    def uncompared(self) -> list[str]:
+        """The jobs, `arch/point`, that were whole in an earlier run and are not in this one."""
+        places = {f"{job.arch}/{job.point}": job for job in self.jobs.values()}
+        return [name for name in (self.compared.since if self.compared else ()) if not places[name].finished]
 
     @property
     def results(self) -> list[CaseResult]:
@@ -300,9 +323,21 @@ def supersedes(result: CaseResult, earlier: CaseResult | None) -> bool:
     return earlier is None or bool(result.tries) or (earlier.outcome.green and not result.outcome.green)
 
 
+def _locked(path: Path) -> bool:
+    """Whether somebody writes it."""
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        pass
+    return False
+
+
 def read_run(directory: Path) -> RunReport:
     """Raises UserError if `directory` holds no run. A last line that was cut short by a kill is left out."""
-    path = directory / "journal.jsonl"
+    path = directory / _NAME
     if not path.is_file():
         raise UserError(f"no run in {directory}", hint="a folder that `harness run` made, such as runs/latest")
     report = RunReport(directory)

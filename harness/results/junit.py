@@ -94,7 +94,7 @@ def _suites(report: RunReport, most: int) -> Iterable[junit_xml.TestSuite]:
                 file=f"{job.arch}/{job.point}",
             )
     # A run that was cut short may have no red case, or no case at all: whoever reads only this file has to see it.
-    ended = report.finished.error if report.finished else "killed before it ended"
+    ended = report.cut_short
     if ended or not report.results:
         name = f"{series}.run"
         run = CaseResult("run", "run", Outcome.ERROR, diagnostic=ended or "no case was reported")

@@ -18,8 +18,9 @@ _RESUMABLE = ("run", "bisect")
 _FLAGS = ("--per-patch",)
 
 
-def reproduce(report: RunReport, job: JobReport, result: CaseResult) -> str:
-    """One command that runs this case again: the run's own, narrowed to the case."""
+def reproduce(report: RunReport, job: JobReport, result: CaseResult, *others: JobReport) -> str:
+    """One command that runs this case again: the run's own, narrowed to the case, of this job and of others of its
+    architecture."""
     build = result.suite in BUILT
     left_out = (*_NARROWED, *_OF_A_GUEST) if build else _NARROWED
     command = ["build" if build else "run"]
@@ -34,7 +35,8 @@ def reproduce(report: RunReport, job: JobReport, result: CaseResult) -> str:
             next(words, None)
     command += ["--arch", job.arch]
     if not any(word.partition("=")[0] == "--kernel" for word in command):
-        command += ["--points", ",".join([*_compared(report, job, result), job.point.partition("-")[0]])]
+        points = [*_compared(report, job, result), *(one.point.partition("-")[0] for one in (job, *others))]
+        command += ["--points", ",".join(dict.fromkeys(points))]
     if result.suite == "boot":
         command += ["--suite", "boot"]
     elif result.suite == "command":
@@ -53,5 +55,5 @@ def _compared(report: RunReport, job: JobReport, result: CaseResult) -> list[str
 def resume(report: RunReport) -> str:
     """What goes on with a run that was cut short; empty for one that was not."""
     command = report.started.arguments[0] if report.started and report.started.arguments else ""
-    broken = report.finished is None or report.finished.error or Outcome.ERROR in report.count()
+    broken = report.cut_short or Outcome.ERROR in report.count()
     return shlex.join(["harness", command, "--resume", str(report.directory)]) if broken and command in _RESUMABLE else ""

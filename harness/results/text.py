@@ -25,10 +25,10 @@ def summary(report: RunReport, console: Console) -> None:
     """What is new since the last such run, what came of every suite, then every red case with what reproduces it."""
     if found := report.compared:
         since = ", ".join(dict.fromkeys(found.since.values()))
-        console.print(f"\nSince {escape(clean(since))}:\n{escape(clean_text(compare.table(found.differences)))}\n")
+        table = compare.table(found.differences, report.uncompared)
+        console.print(f"\nSince {escape(clean(since))}:\n{escape(clean_text(table))}\n")
     points = Counter(job.arch for job in report.jobs.values())
-    table = _points(report) if max(points.values(), default=0) > _FEW_POINTS else _suites(report)
-    console.print(table)
+    console.print(_points(report) if max(points.values(), default=0) > _FEW_POINTS else _suites(report))
     _values(report, console)
     if outlived := list(dict.fromkeys((one.case, one.reason) for job in report.jobs.values() for one in job.outlived.values())):
         console.print("\nKnown to be red (configs/known.toml), but passes:")
@@ -48,9 +48,7 @@ def summary(report: RunReport, console: Console) -> None:
                 key = (job.arch, result.id, result.outcome, result.diagnostic)
                 alike.setdefault(key, []).append((job, result))
     for (job, result), *others in alike.values():
-        _red(report, job, result, console)
-        if others:
-            console.print(f"    and at {', '.join(other.point for other, _ in others)}", highlight=False, soft_wrap=True)
+        _red(report, job, result, console, *(other for other, _ in others))
     _cut_short(report, console)
 
 
@@ -89,10 +87,8 @@ def _points(report: RunReport) -> Table:
 
 def _cut_short(report: RunReport, console: Console) -> None:
     """If it was, why, and what goes on with it."""
-    if report.finished is None:
-        console.print("\nIt was killed before it ended.", style="red")
-    elif report.finished.error:
-        console.print(f"\n{escape(clean_text(report.finished.error))}", style="red", highlight=False)
+    if report.cut_short:
+        console.print(f"\n{escape(clean_text(report.cut_short))}", style="red", highlight=False)
     if again := resume(report):
         console.print(f"To go on with it:\n    $ {escape(again)}", highlight=False, soft_wrap=True)
 
@@ -118,7 +114,7 @@ def bisected(report: RunReport, console: Console) -> None:
             where = f"[green]{result.outcome.value}[/green] {job.arch}/{job.point}"
             console.print(f"\n{where} {escape(clean_text(told))}", highlight=False, soft_wrap=True)
         else:
-            _red(report, job, result, console, _EVIDENCE)
+            _red(report, job, result, console, lines=_EVIDENCE)
     for point, why in found.skipped.items():
         console.print(f"could not be tested: {point}: {escape(clean(why))}", highlight=False, soft_wrap=True)
     console.print(f"\n{found.kernels} kernels")
@@ -163,8 +159,8 @@ def _values(report: RunReport, console: Console) -> None:
     console.print(table)
 
 
-def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console, lines: int = 0) -> None:
-    """With as many `lines` of the log."""
+def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console, *others: JobReport, lines: int = 0) -> None:
+    """With as many `lines` of the log, and where else it is the same."""
     pointed_out = [line for line in result.log.splitlines()[:1] if line.startswith(POINTED_OUT)]
     diagnostic = "\n    ".join(clean(line) for line in [*result.diagnostic.splitlines(), *pointed_out])
     console.print(
@@ -172,9 +168,11 @@ def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console
         highlight=False,
         soft_wrap=True,
     )
+    if others:
+        console.print(f"    and at {', '.join(other.point for other in others)}", highlight=False, soft_wrap=True)
     for line in result.log.splitlines()[:lines]:
         console.print(f"    | {escape(clean(line))}", highlight=False, soft_wrap=True)
-    console.print(f"    $ {escape(clean(reproduce(report, job, result)))}", highlight=False, soft_wrap=True)
+    console.print(f"    $ {escape(clean(reproduce(report, job, result, *others)))}", highlight=False, soft_wrap=True)
 
 
 def closing_line(report: RunReport) -> str:
@@ -184,5 +182,5 @@ def closing_line(report: RunReport) -> str:
     skipped = counts.get(Outcome.SKIP, 0) + counts.get(Outcome.XFAIL, 0)
     flaky = counts.get(Outcome.FLAKY, 0)
     failed = sum(counts.values()) - passed - skipped - flaky
-    cut_short = "; the run was cut short" if report.finished is None or report.finished.error else ""
+    cut_short = "; the run was cut short" if report.cut_short else ""
     return f"{passed} passed, {failed} failed, {skipped} skipped{f', {flaky} flaky' if flaky else ''}{cut_short}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.guest import Guest
-from harness.model import CaseResult, Outcome
+from harness.model import CaseResult, Outcome, label_of
 from harness.suites.base import Case, Suite, Target
 
 _SECONDS = 1200.0
@@ -17,7 +17,7 @@ class CommandSuite(Suite):
         return [Case((command,), _SECONDS) for command in target.commands]
 
     def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]:
-        answer = guest.run(case.label, label=self.name, seconds=case.seconds)
+        answer = guest.run(case.label, label=label_of(f"{self.name}:{case.label}"), seconds=case.seconds)
         outcome = Outcome.FAIL if answer.status else Outcome.PASS
         why = f"exit status {answer.status}" if answer.status else ""
         return [CaseResult(self.name, case.label, outcome, answer.seconds, why, answer.output)]

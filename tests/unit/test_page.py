@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from harness.model import CaseResult, Difference, Kind, Outcome
+from harness.model import CaseResult, Difference, Kind, Outcome, label_of
 from harness.results import RunReport, journal, page
-from harness.results.page import configs, consoles, view
+from harness.results.page import configs, consoles
+from harness.results.page.symbols import SYMBOLS, WORST
 from tests import sample
 
 
@@ -30,7 +32,8 @@ class Tags(HTMLParser):
 
 
 def test_every_outcome_has_a_symbol_of_its_own() -> None:
-    assert len({view.SYMBOLS[outcome] for outcome in Outcome}) == len(Outcome)
+    assert len({SYMBOLS[outcome] for outcome in Outcome}) == len(Outcome)
+    assert set(WORST) == {outcome for outcome in Outcome if not outcome.green}
 
 
 def test_page_needs_nothing_else(tmp_path: Path) -> None:
@@ -158,3 +161,37 @@ def test_configurations_are_compared(tmp_path: Path) -> None:
     (report.directory / "arm64" / "last" / ".config").write_text("CONFIG_FTRACE=y\nCONFIG_NEW=3\n")
     points = configs.between_points(report.directory, "arm64", ["base", "last", "0007"])
     assert points.rows == (("FUNCTION_GRAPH_FREGS", ("y", "-")), ("NEW", ("-", "3")))
+
+
+def test_damaged_run_still_has_a_page(tmp_path: Path) -> None:
+    report = sample.run(tmp_path / "run", archs=("arm64", "riscv64"))
+    (report.directory / "run.toml").write_text('command = ["harn')
+    (report.directory / "arm64" / "base" / ".config").write_bytes(b"CONFIG_FTRACE=y\n\xff\xfe\n")
+    for point in ("base", "last"):
+        (report.directory / "riscv64" / point / "console.log").unlink()
+    (report.directory / "riscv64" / "base" / "console.log").mkdir()
+    (report.directory / "riscv64" / "last" / "console.log").symlink_to("nowhere")
+    html = page.render(report)
+    assert "✗ 2 red" in html
+    assert "it cannot be read: Is a directory" in html
+
+
+def test_restarted_guest_is_not_taken_for_the_case_before(tmp_path: Path) -> None:
+    path = tmp_path / "console.log"
+    boot = "[    0.000000][    T0] Linux version 6.12.117"
+    path.write_text(f"{boot}\n[    9.0] harness: 0123456789ab begin a:1\nOops\n{boot}\nagain\n")
+    found = consoles.read(path, "here")
+    assert [section.label for section in found.sections] == ["", "a:1", ""]
+    assert [line for line in found.sections[1].shown(9)][1:] == ["Oops"]
+
+
+def test_commands_and_pairs_lead_to_their_lines() -> None:
+    assert label_of("ftracetest:00basic/snapshot1.tc@instance") == label_of("ftracetest:00basic/snapshot1.tc")
+    assert label_of("command:uname -a") != label_of("command:uname")
+    assert all(re.fullmatch(r"\S{1,20}", label_of(f"command:{command}")) for command in ("uname -a", "a" * 5000, "\udcff"))
+
+
+def test_verdict_and_copied_commands_run_from_left_to_right(tmp_path: Path) -> None:
+    report = RunReport(tmp_path)
+    report.add(journal.RunStarted(1, "se\u202eries", "t", ("run",)))
+    assert "\u202e" not in page.render(report)

@@ -16,6 +16,7 @@ from harness.logs.lines import clean_text
 from harness.model import Outcome
 from harness.results.journal import RunReport
 from harness.results.page import view
+from harness.results.page.symbols import SYMBOLS
 
 _HERE = Path(__file__).parent
 
@@ -27,7 +28,7 @@ def render(report: RunReport) -> str:
         .get_template("template.html")
         .render(
             page=view.page(report),
-            outcomes=[(outcome, view.SYMBOLS[outcome]) for outcome in Outcome],
+            outcomes=[(outcome, SYMBOLS[outcome]) for outcome in Outcome],
             style=Markup(style),
             script=Markup(script),
             hashes={"style": _hash(style), "script": _hash(script)},

@@ -65,13 +65,6 @@ class Log(Struct, frozen=True):
         return ((section.label, section.anchor) for section in self.sections)
 
 
-def label_of(case: str) -> str:
-    """As a case's id is in the marks."""
-    # ftracetest runs both of a pair at once; a command is not in its mark, of whatever length it is.
-    suite, _, name = case.partition(":")
-    return suite if suite == "command" else re.sub(r"\s", "_", f"{suite}:{name.removesuffix('@instance')}")
-
-
 def read(path: Path, prefix: str) -> Log:
     """`prefix` is what its anchors begin with."""
     sections = [Section("", f"{prefix}-0")]
