@@ -182,7 +182,7 @@ def test_restarted_guest_is_not_taken_for_the_case_before(tmp_path: Path) -> Non
     path.write_text(f"{boot}\n[    9.0] harness: 0123456789ab begin a:1\nOops\n{boot}\nagain\n")
     found = consoles.read(path, "here")
     assert [section.label for section in found.sections] == ["", "a:1", ""]
-    assert [line for line in found.sections[1].shown(9)][1:] == ["Oops"]
+    assert list(found.sections[1].shown(9))[1:] == ["Oops"]
 
 
 def test_commands_and_pairs_lead_to_their_lines() -> None:
