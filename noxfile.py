@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import sys
+
 import nox
+import nox.command
 
 nox.options.sessions = ["lint", "types", "tests"]
 nox.options.default_venv_backend = "virtualenv"
@@ -13,29 +17,26 @@ nox.options.reuse_existing_virtualenvs = True
 _PATIENCE = 15.0
 
 
+def _harness(session: nox.Session, *words: str) -> None:
+    """End with the harness's own exit code: nox makes a 1 of all of them."""
+    session.install("--editable", ".")
+    try:
+        session.run("harness", *words, *session.posargs, interrupt_timeout=_PATIENCE, terminate_timeout=_PATIENCE)
+    except nox.command.CommandFailed as failed:
+        said = re.search(r"\d+$", failed.reason or "")
+        sys.exit(int(said[0]) if said else 3)
+
+
 @nox.session
 def run(session: nox.Session) -> None:
     """Set up the machine, then apply, build, boot and test: harness run --install."""
-    session.install("--editable", ".")
-    session.run("harness", "run", "--install", *session.posargs, interrupt_timeout=_PATIENCE, terminate_timeout=_PATIENCE)
+    _harness(session, "run", "--install")
 
 
 @nox.session
 def nightly(session: nox.Session) -> None:
     """Every architecture, before and after the series, every suite; what is red is tried once more."""
-    session.install("--editable", ".")
-    session.run(
-        "harness",
-        "run",
-        "--install",
-        "--points",
-        "base,last",
-        "--retry-flaky",
-        "1",
-        *session.posargs,
-        interrupt_timeout=_PATIENCE,
-        terminate_timeout=_PATIENCE,
-    )
+    _harness(session, "run", "--install", "--points", "base,last", "--retry-flaky", "1")
 
 
 @nox.session

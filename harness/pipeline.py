@@ -205,11 +205,11 @@ def _finish(directory: Path, events: Journal, code: int, error: str, history: Hi
         report.finished = journal.RunFinished(journal.now(), code, error)
         if history:
             history.record(report)
+    except KeyboardInterrupt:
+        report.finished = journal.RunFinished(journal.now(), code or 130, f"{error}\nnot in the history: interrupted".strip())
     except (HarnessError, OSError) as failure:
         # The night is not what it was asked to be: one that remembers.
         report.finished = journal.RunFinished(journal.now(), code or 3, f"{error}\nerror: {failure}".strip())
-    with contextlib.suppress(OSError):
-        events.write(report.finished)
     for name, write in (("junit.xml", junit.write), ("report.html", page.write)):
         try:
             write(report, directory / name)
@@ -217,6 +217,11 @@ def _finish(directory: Path, events: Journal, code: int, error: str, history: Hi
             # Neither takes the other along, nor the run's own result.
             said = f"error: no {name}: {type(failure).__name__}: {failure}"
             report.finished = journal.RunFinished(journal.now(), code or 3, f"{report.finished.error}\n{said}".strip())
+    try:
+        events.write(report.finished)  # last, for the journal is the truth
+    except OSError as failure:
+        said = f"{report.finished.error}\nerror: {failure}".strip()
+        report.finished = journal.RunFinished(journal.now(), code or 3, said)
     return report
 
 

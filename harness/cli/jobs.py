@@ -144,9 +144,10 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
     words = {option.name: option.opts[0] for option in context.command.params}
     told = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     started = read_run(directory).started
-    if other := sorted(words[name] for name in set(told) - {"unfinished", "cache", "install", "quiet"}):
+    if other := sorted(words[name] for name in set(told) - {"unfinished", "cache", "history", "install", "quiet"}):
         raise UserError(
-            f"--resume together with {', '.join(other)}", hint="a run goes on as it was started: only --cache may differ"
+            f"--resume together with {', '.join(other)}",
+            hint="a run goes on as it was started: only --cache and --history may differ",
         )
     if started is None:
         raise UserError(f"the run in {directory} was killed before it began", hint="start it again, without --resume")
@@ -156,7 +157,7 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
         hint = f"harness {maker} --resume DIR" if maker in _PLANS else f"`harness {maker}` goes on if it is said again"
         raise UserError(f"{directory} was made by `harness {maker}`", hint=hint)
     now = {name: context.params[name] for name in ("install", "quiet")}
-    cache = context.params["cache"].resolve()
+    elsewhere: dict[str, Any] = {name: context.params[name].resolve() for name in ("cache", "history") if name in told}
     try:
         os.chdir(started.directory)
     except OSError as error:
@@ -164,8 +165,7 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
         raise UserError(f"{started.directory}: {error.strerror}", hint=hint) from None
     options = context.command.make_context(name, list(started.arguments[1:])).params
     del options["unfinished"]
-    if "cache" in told:
-        options["cache"] = cache
+    options.update(elsewhere)
     wanted, plan = _PLANS[name](options, started.arguments)
     cache, history = Cache(options["cache"]), _history(options)
     return _perform(wanted, now, lambda progress: pipeline.resume(wanted, cache, directory, progress, plan, history))

@@ -10,6 +10,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from harness import arch
 from harness.cli.root import OUT, cli, history_option
 from harness.errors import UserError
 from harness.logs import ktap, splat
@@ -88,9 +89,10 @@ def history_command(case: str | None, archs: tuple[str, ...], flaky: bool, last:
         raise UserError("--case and --flaky together", hint="--case shows every run of that one case")
     if archs and not case:
         raise UserError("--arch without --case", hint="--case SUITE:NAME")
+    arch.chosen(archs)
     if not history.exists():
         raise UserError(f"no history in {history}", hint="`harness run` writes one; --history PATH says where")
-    remembered = History(history)
+    remembered = History(history, read=True)
     if case:
         seen = remembered.of_case(case, archs, last)
         _show(seen, recall.of_case(seen), as_json)

@@ -68,7 +68,7 @@ def _adopt(
             raise Failed from None
         reporter.emit(CaseResult("config", "config", Outcome.PASS))
     reporter.properties(release=given.release, config=given.config_digest, compiler=given.compiler, kernel=given.digest)
-    reporter.policy.version = given.release
+    reporter.policy.version = kernel.version_of(wanted, given)
     reporter.say(f"kernel {given.release}: {wanted.image}")
     return given, cached
 

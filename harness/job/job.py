@@ -94,10 +94,12 @@ class Job:
     def _shares(self, built: Kernel, initramfs: Path, accelerator: str) -> bool:
         """Whether another job tests the very same, and nothing else is expected of it: then its results are ours."""
         reporter = self._reporter
-        expected = self._point.position if {"claims", "bench"} & {one.suite for one in self._request.selections} else ""
+        said = self._request.series
+        promised = {"claims", "bench"} & {one.suite for one in self._request.selections}
+        expected = repr((self._point.position, said.claims, said.measures)) if promised else ""
         key = digest_of(
             *(self._arch.name, file_digest(built.image), file_digest(initramfs), built.config_digest),
-            *(accelerator, repr(reporter.must_run), expected, str(self._point.attempt)),
+            *(accelerator, repr(reporter.must_run), expected, reporter.mended_by, str(self._point.attempt)),
         )
         reporter.properties(tested=key)
         tested = self._context.tested.setdefault(key, reporter.shared)

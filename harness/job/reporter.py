@@ -38,7 +38,10 @@ class Reporter:
         series = context.request.series
         self.must_run, name = (series.must_run, series.name) if point.position is Position.WHOLE else ((), "")
         toolchain = kernel.choose(arch, context.request.toolchain)
-        self.policy = Policy(arch.name, toolchain, read_known(), self.must_run, context.tree.version, name)
+        known = read_known()
+        self.mended_by = name if any(name in entry.fixed_by for entry in known) else ""
+        """The series, if known reds are none with it."""
+        self.policy = Policy(arch.name, toolchain, known, self.must_run, context.tree.version, name)
         for result in self.before.results:
             self.policy.judge(result)
         told = [result for result in self.before.results if result.suite not in BUILT]

@@ -18,7 +18,7 @@ from harness.guest import Boot, Host, qemu
 from harness.job.context import Context
 from harness.job.reporter import Failed, Reporter
 from harness.kernel import kconfig
-from harness.model import CaseResult, Kernel, Point, Position
+from harness.model import CaseResult, Kernel, Point
 from harness.schedule import Kind, Task
 from harness.suites import Selection, Suite, Target, retry
 
@@ -92,13 +92,20 @@ class Testing:
         return list(filter(None, found))
 
     def _session(
-        self, machine: _Machine, selected: _Selected, name: str, emit: Callable[[CaseResult], None], before: suites.Before
+        self,
+        machine: _Machine,
+        selected: _Selected,
+        name: str,
+        emit: Callable[[CaseResult], None],
+        before: suites.Before,
+        boots: _Selected = (),
     ) -> suites.Session:
+        """`boots` is what the first boot runs, if it is more than what is `selected`."""
         host = None if machine.counts else Host(self._arch, self._cache)
         return suites.Session(
             selected,
             self._target,
-            self._boot(selected, machine.counts),
+            self._boot(boots or selected, machine.counts),
             suites.QUIET,
             functools.partial(guest.started, self._arch, machine.accelerator, self._directory, host=host, tee=self._heard),
             self._reporter.durations,
@@ -147,10 +154,8 @@ class Testing:
         if last and not self._reporter.broken:
             if self._request.retries:
                 self._reporter.stage("retry", self._retry)
-            # With the series, that is what the series does.
-            if self._target.position is Position.BASE:
-                for entry, passed in self._reporter.policy.outlived(self._request.selections):
-                    self._reporter.outlived(entry, passed)
+            for entry, passed in self._reporter.policy.outlived(self._request.selections):
+                self._reporter.outlived(entry, passed)
             for missing in self._reporter.policy.missing(self._request.selections):
                 self._reporter.emit(missing)
             self._reporter.say(self._reporter.summary())
@@ -165,7 +170,9 @@ class Testing:
                 if selected := reds.narrow(machine.selected):
                     self._reporter.say(f"trying {len(reds)} red cases again")
                     name = "-".join(filter(None, [machine.name, f"retry-{number}"]))
-                    session = self._session(machine, selected, name, self._hear(reds), suites.NOTHING)
+                    # What a boot shows depends on all that it runs: it is tried again as it was.
+                    boots = machine.selected if any(suite.quiet for suite, _ in selected) else selected
+                    session = self._session(machine, selected, name, self._hear(reds), suites.NOTHING, boots)
                     session.run(session.join() or 1)
         for settled in reds.settled():
             self._reporter.emit(settled)
@@ -174,7 +181,10 @@ class Testing:
     def _hear(self, reds: retry.Reds) -> Callable[[CaseResult], None]:
         def hear(result: CaseResult) -> None:
             process.check_stopped()
-            reds.add(self._reporter.policy.judge(result))
+            judged = self._reporter.policy.judge(result)
+            # What else is red there is nothing to pass over.
+            if not reds.add(judged) and not judged.outcome.green:
+                self._reporter.emit(result)
             self._reporter.step("retry", result.id)
 
         return hear

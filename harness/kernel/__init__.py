@@ -1,7 +1,7 @@
 """From a commit to a kernel: the toolchain, a configuration that is proved, the build."""
 
 from harness.kernel.build import BuildFailed, build
-from harness.kernel.given import Given, adopt
+from harness.kernel.given import Given, adopt, version_of
 from harness.kernel.jobserver import Jobserver
 from harness.kernel.kconfig import ConfigNotProved, fragments_for, read_fragment
 from harness.kernel.symbols import Symbols
@@ -24,4 +24,5 @@ __all__ = [
     "new_warnings",
     "programs",
     "read_fragment",
+    "version_of",
 ]

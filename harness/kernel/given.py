@@ -20,6 +20,8 @@ from harness.model import Kernel
 from harness.tree import Store
 
 _RECIPE = "1"
+_DEBIAN = re.compile(rb" Debian (\d+\.\d+\.\d+)-\d")
+"""Whose releases, 6.1.0-56-amd64, do not tell one stable kernel from the next."""
 _BANNER = re.compile(rb"(?:Linux version )?(\d+\.\d+\.\d+[\w.+~-]*) \([^)\n]+\) ")
 """As the kernel introduces itself; the setup code of x86 has it uncompressed, too."""
 _NAMED = re.compile(r"(?:vmlinu[xz]|bzImage|Image)-(?P<release>\d+\.\d+.*)")
@@ -79,6 +81,14 @@ def adopt(given: Given, arch: Arch, toolchain: Toolchain, commit: str, cache: Ca
     )
     cache.write_record("kernels", digest, kernel)
     return kernel, False
+
+
+def version_of(given: Given, kernel: Kernel) -> str:
+    """The upstream version that it was built from, as far as that is told."""
+    if given.image.suffix == ".deb":
+        return process.run(["dpkg-deb", "-f", given.image, "Version"]).stdout.strip()
+    said = _DEBIAN.search(kernel.image.read_bytes())
+    return said[1].decode() if said else kernel.release
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from harness.logs.splat import Splat
 from harness.model import CaseResult, Outcome, to_json
 from harness.results import effect
 from harness.results.effect import Effect
-from harness.results.journal import Bisected, RunReport
+from harness.results.journal import Bisected, Compared, KnownPassed, RunReport
 
 
 class JobJson(Struct, frozen=True):
@@ -24,6 +24,8 @@ class JobJson(Struct, frozen=True):
     properties: dict[str, str]
     """Of its kernel and guest: release, compiler, base, commit, patch..."""
     cases: list[CaseResult]
+    known_passed: list[KnownPassed]
+    """Known reds that passed."""
 
 
 class ChangeJson(Struct, frozen=True):
@@ -48,6 +50,8 @@ class ReportJson(Struct, frozen=True):
     changes: list[ChangeJson]
     """Empty unless both base and last were tested."""
     bisected: Bisected | None
+    compared: Compared | None
+    """With earlier runs that were asked for the same; None if there was none."""
     summary: dict[Outcome, int]
 
 
@@ -57,9 +61,10 @@ def run_json(report: RunReport) -> str:
             series=report.series,
             tree=report.started.tree if report.started else "",
             exit_code=report.finished.exit_code if report.finished else None,
-            jobs=[JobJson(job.arch, job.point, job.properties, job.results) for job in report.jobs.values()],
+            jobs=[JobJson(*job.key, job.properties, job.results, list(job.outlived.values())) for job in report.jobs.values()],
             changes=[ChangeJson(one.arch, one.case, one.effect, one.patch) for one in effect.changes(report)],
             bisected=report.bisected,
+            compared=report.compared,
             summary=report.count(),
         )
     ).decode()

@@ -53,6 +53,8 @@ def _kind(was: CaseResult | None, now: CaseResult | None, same: bool) -> Kind | 
     """What changed, with the `same` kernel, guest and expectations or without; None if nothing did."""
     if now and now.outcome is Outcome.FLAKY:
         return None if was and was.outcome is Outcome.FLAKY else Kind.FLAKY
+    if was and was.outcome is Outcome.FLAKY and now and not now.outcome.green:
+        return Kind.NEWLY_RED
     changed = effect.of(was, now)
     if changed is not Effect.KEPT:
         return Kind.FLAKY if same and _contradict(was, now) else _KINDS[changed]
@@ -61,8 +63,8 @@ def _kind(was: CaseResult | None, now: CaseResult | None, same: bool) -> Kind | 
 
 def _contradict(was: CaseResult | None, now: CaseResult | None) -> bool:
     """Whether the case did something else. That a red is a known one, or is none any more, is not its doing."""
-    did = {Outcome.FAIL if one.outcome is Outcome.XFAIL else one.outcome for one in (was, now) if one}
-    return was is not None and now is not None and len(did) > 1
+    did = {one.outcome for one in (was, now) if one}
+    return len(did) > 1 and not (Outcome.XFAIL in did and any(not one.green for one in did))
 
 
 def _slower(was: CaseResult | None, now: CaseResult | None) -> bool:

@@ -80,7 +80,7 @@ def of(old: CaseResult | None, new: CaseResult | None) -> Effect:
     if not _ran(old):
         return Effect.KEPT if not _ran(new) else Effect.NEW if _good(new) else Effect.BROKEN
     if not _ran(new):
-        return Effect.GONE
+        return Effect.FIXED if old and _only_if_red(old) else Effect.GONE
     if _good(new):
         return Effect.KEPT if _good(old) else Effect.FIXED
     # A known red that is none any more, but a crash, is worse than it was.
@@ -90,6 +90,11 @@ def of(old: CaseResult | None, new: CaseResult | None) -> Effect:
 
 def _ran(result: CaseResult | None) -> bool:
     return result is not None and result.outcome is not Outcome.SKIP
+
+
+def _only_if_red(result: CaseResult) -> bool:
+    """What the runner reports of a boot beside the case of that name."""
+    return not result.outcome.green and result.id.startswith(("boot:console ", "boot:agent "))
 
 
 def _good(result: CaseResult | None) -> bool:

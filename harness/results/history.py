@@ -109,9 +109,10 @@ class Flaky(Struct, frozen=True):
 
 
 class History:
-    """Made when there is none. Raises UserError for a file that is none."""
+    """Made when there is none. Raises UserError for a file that is none, and InfrastructureError for one that cannot be written,
+    unless it is only `read`."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, read: bool = False) -> None:
         self.path = path
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,18 +120,26 @@ class History:
             raise UserError(f"the history in {path}: {error.strerror}", hint="--history PATH") from None
         if not path.exists() or path.stat().st_size == 0:
             self._make()
-        with self._opened() as data:
+        with self._opened(write=not read) as data:
             if (version := _version(data)) != _VERSION:
                 hint = "another program wrote it, or a newer harness: take another file with --history PATH"
                 raise UserError(f"{path} is no history of version {_VERSION}, but {version}", hint=hint)
+            if not read:
+                # Only a real write tells.
+                data.execute(f"PRAGMA user_version = {_VERSION}")
 
     def record(self, report: RunReport) -> None:
         """All that the run has reported; what was recorded of it before is replaced. Raises InfrastructureError."""
         if (started := report.started) is None:
             return
-        key = (str(report.directory), started.time)
+        directory = str(report.directory).encode(errors="replace").decode()
+        key = (directory, started.time)
         with self._opened(write=True) as data:
-            data.execute("DELETE FROM run WHERE directory = ? AND started = ?", key)
+            # It may have been moved since.
+            data.execute(
+                "DELETE FROM run WHERE started = ?1 AND substr(directory, -length(?2)) = ?2",
+                (started.time, f"/{report.directory.name}"),
+            )
             code = report.finished.exit_code if report.finished else None
             row = (*key, started.series, started.tree, json.dumps(started.arguments), code)
             run = data.execute(
@@ -218,7 +227,8 @@ class History:
                 # That a red is a known one, or is none any more, is not its doing.
                 'SELECT arch, point, "case", json_group_array(outcome), MAX(started) FROM seen'
                 " WHERE tested != '' AND outcome != 'error' GROUP BY arch, point, \"case\", tested"
-                " HAVING COUNT(DISTINCT REPLACE(outcome, 'xfail', 'fail')) > 1 OR MAX(outcome) = 'flaky'"
+                " HAVING COUNT(DISTINCT NULLIF(outcome, 'xfail')) > 1 OR MAX(outcome) = 'flaky'"
+                " OR (MAX(outcome = 'xfail') AND MAX(outcome IN ('pass', 'skip')))"
                 ' ORDER BY MAX(started) DESC, "case", arch'
             )
             return [Flaky(arch, point, case, _count(json.loads(each)), last) for arch, point, case, each, last in rows]

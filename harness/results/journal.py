@@ -273,6 +273,26 @@ class RunReport:
     def results(self) -> list[CaseResult]:
         return [result for job in self.jobs.values() for result in job.results]
 
+    @property
+    def reds(self) -> list[tuple[CaseResult, list[JobReport]]]:
+        """The red cases, each with the jobs of one architecture in which it is the same."""
+        alike: dict[tuple[str, ...], tuple[CaseResult, list[JobReport]]] = {}
+        for job in self.jobs.values():
+            for result in job.results:
+                if not result.outcome.green:
+                    key = (job.arch, result.id, result.outcome, result.diagnostic)
+                    alike.setdefault(key, (result, []))[1].append(job)
+        return list(alike.values())
+
+    @property
+    def outlived(self) -> list[tuple[KnownPassed, list[JobReport]]]:
+        """Entries of known.toml whose cases passed, and in which jobs."""
+        alike: dict[tuple[str, str], tuple[KnownPassed, list[JobReport]]] = {}
+        for job in self.jobs.values():
+            for one in job.outlived.values():
+                alike.setdefault((one.case, one.reason), (one, []))[1].append(job)
+        return list(alike.values())
+
     def count(self) -> dict[Outcome, int]:
         """How many cases came out how, in the order of Outcome; outcomes that did not occur are left out."""
         outcomes = [result.outcome for result in self.results]

@@ -8,7 +8,7 @@ import shlex
 from harness.model import BUILT, WARNINGS, CaseResult, Outcome
 from harness.results.journal import JobReport, RunReport
 
-STAGES = (*BUILT, "initramfs", "accelerator", "guest")
+STAGES = (*BUILT, "initramfs", "accelerator", "guest", "retry")
 """What is reported like a suite, but cannot be asked for."""
 
 _OF_A_GUEST = ("--selftests",)
@@ -38,7 +38,9 @@ def reproduce(report: RunReport, job: JobReport, result: CaseResult, *others: Jo
         points = [*_compared(report, job, result), *(one.point.partition("-")[0] for one in (job, *others))]
         command += ["--points", ",".join(dict.fromkeys(points))]
     if result.suite == "boot":
-        command += ["--suite", "boot"]
+        # KUnit is part of what the boot shows.
+        for suite in {"boot": 0, **{one.suite: 0 for one in job.results if one.suite == "kunit"}}:
+            command += ["--suite", suite]
     elif result.suite == "command":
         command += ["--cmd", result.name]
     elif result.suite not in STAGES:

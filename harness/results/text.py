@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -30,25 +31,19 @@ def summary(report: RunReport, console: Console) -> None:
     points = Counter(job.arch for job in report.jobs.values())
     console.print(_points(report) if max(points.values(), default=0) > _FEW_POINTS else _suites(report))
     _values(report, console)
-    if outlived := list(dict.fromkeys((one.case, one.reason) for job in report.jobs.values() for one in job.outlived.values())):
+    if report.outlived:
         console.print("\nKnown to be red (configs/known.toml), but passes:")
-    for case, reason in outlived:
-        where = " ".join(f"{job.arch}/{job.point}" for job in report.jobs.values() if case in job.outlived)
-        console.print(f"  {escape(clean(case))} ({where}): {escape(clean(reason))}", highlight=False, soft_wrap=True)
+    for known, jobs in report.outlived:
+        where = " ".join(job.name for job in jobs)
+        console.print(f"  {escape(clean(known.case))} ({where}): {escape(clean(known.reason))}", highlight=False, soft_wrap=True)
     if used := report.usage:
         console.print(
             f"\n{used.cpu:.0f} s of CPU in {used.wall:.0f} s on {used.cores} cores: {used.share:.0%} of them", highlight=False
         )
     if did := effect.table(report):
         console.print(f"\nWhat the series did:\n{escape(clean_text(did))}", highlight=False, soft_wrap=True)
-    alike: dict[tuple[str, ...], list[tuple[JobReport, CaseResult]]] = {}
-    for job in report.jobs.values():
-        for result in job.results:
-            if not result.outcome.green:
-                key = (job.arch, result.id, result.outcome, result.diagnostic)
-                alike.setdefault(key, []).append((job, result))
-    for (job, result), *others in alike.values():
-        _red(report, job, result, console, *(other for other, _ in others))
+    for result, jobs in report.reds:
+        _red(report, result, jobs, console)
     _cut_short(report, console)
 
 
@@ -114,7 +109,7 @@ def bisected(report: RunReport, console: Console) -> None:
             where = f"[green]{result.outcome.value}[/green] {job.arch}/{job.point}"
             console.print(f"\n{where} {escape(clean_text(told))}", highlight=False, soft_wrap=True)
         else:
-            _red(report, job, result, console, lines=_EVIDENCE)
+            _red(report, result, [job], console, _EVIDENCE)
     for point, why in found.skipped.items():
         console.print(f"could not be tested: {point}: {escape(clean(why))}", highlight=False, soft_wrap=True)
     console.print(f"\n{found.kernels} kernels")
@@ -159,8 +154,9 @@ def _values(report: RunReport, console: Console) -> None:
     console.print(table)
 
 
-def _red(report: RunReport, job: JobReport, result: CaseResult, console: Console, *others: JobReport, lines: int = 0) -> None:
+def _red(report: RunReport, result: CaseResult, jobs: Sequence[JobReport], console: Console, lines: int = 0) -> None:
     """With as many `lines` of the log, and where else it is the same."""
+    job, *others = jobs
     pointed_out = [line for line in result.log.splitlines()[:1] if line.startswith(POINTED_OUT)]
     diagnostic = "\n    ".join(clean(line) for line in [*result.diagnostic.splitlines(), *pointed_out])
     console.print(

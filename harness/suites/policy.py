@@ -12,12 +12,15 @@ from msgspec import Struct
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from harness import paths
+from harness import arch, paths
 from harness.errors import UserError
-from harness.model import CasePattern, CaseResult, Outcome
+from harness.model import BUILT, WARNINGS, CasePattern, CaseResult, Outcome
 from harness.suites.base import Selection
 
 _KNOWN = paths.CONFIGS / "known.toml"
+
+_SAID = (Outcome.FAIL, Outcome.UNRESOLVED)
+"""What a test says itself."""
 
 
 class Known(CasePattern, frozen=True, rename="kebab"):
@@ -32,7 +35,7 @@ class Known(CasePattern, frozen=True, rename="kebab"):
     fixed_by: tuple[str, ...] = ()
     """Series, by name, with which it is none any more."""
     toolchain: str = "*"
-    outcome: tuple[Outcome, ...] = (Outcome.FAIL, Outcome.UNRESOLVED)
+    outcome: tuple[Outcome, ...] = _SAID
     diagnostic: tuple[str, ...] = ("*",)
     hangs: bool = False
 
@@ -49,20 +52,24 @@ class Known(CasePattern, frozen=True, rename="kebab"):
         return f"{self.reason} ({self.link})" if self.link else self.reason
 
     def meant_for(self, version: str) -> bool:
-        return not self.versions or SpecifierSet(self.versions, prereleases=True).contains(_comparable(version))
+        return not self.versions or SpecifierSet(self.versions).contains(_comparable(version))
 
     def covers(self, result: CaseResult) -> bool:
+        """Of what was tried again, each red try is looked at: one that crashed is no flaky test."""
+        reds = [one for one in result.tries if not one.outcome.green] or [result]
+        meant = {*self.outcome, *_SAID} if Outcome.FLAKY in self.outcome else {*self.outcome}
         return (
             not self.hangs
             and result.outcome in self.outcome
             and fnmatch.fnmatchcase(result.id, self.case)
-            and all(_matches(line, self.diagnostic) for line in result.diagnostic.splitlines() or [""])
+            and {one.outcome for one in reds} <= meant
+            and all(_matches(line, self.diagnostic) for one in reds for line in one.diagnostic.splitlines() or [""])
         )
 
 
 def _comparable(version: str) -> Version:
-    """Of a kernel's version or release: 6.12.117, 6.18-rc3, 6.1.0-56-amd64."""
-    found = re.match(r"\d+(\.\d+)*(-rc\d+)?", version)
+    """Of a kernel's version or release: 6.12.117, 6.18-rc3 (what 6.18 brings or mends came before its rc1), 6.1.0-56-amd64."""
+    found = re.match(r"\d+(\.\d+)*", version)
     return Version(found[0] if found else "0")
 
 
@@ -80,6 +87,11 @@ def read_known(path: Path = _KNOWN) -> tuple[Known, ...]:
         known = msgspec.toml.decode(path.read_bytes(), type=_KnownFile).known
     except msgspec.DecodeError as error:
         raise UserError(f"{path}: {error}", hint="each [[known]] has case, reason, and arch if it is not all of them") from None
+    for entry in known:
+        if unknown := sorted({*entry.arch} - {*arch.names()}):
+            raise UserError(
+                f"{path}: '{entry.case}': unknown architecture '{unknown[0]}'", hint=f"one of {', '.join(arch.names())}"
+            )
     return known
 
 
@@ -122,6 +134,8 @@ class Policy:
         return judged
 
     def _judge(self, result: CaseResult) -> CaseResult:
+        if result.suite in BUILT and result.id != WARNINGS:
+            return result  # without a kernel nothing else is run: no reason makes that green
         for entry in self._known:
             if entry.covers(result):
                 return _changed(result, Outcome.XFAIL, f"known: {entry.why}")
@@ -135,7 +149,12 @@ class Policy:
         """Known reds of which none was red, and the cases that passed instead. Of a glob, only if its whole suite ran."""
         whole = {selection.suite for selection in selections if not selection.globs}
         for entry in self._known:
-            if entry.hangs or not (entry.case in self._seen or entry.case.partition(":")[0] in whole):
+            # What is flaky passes most of the time.
+            if (
+                entry.hangs
+                or entry.outcome == (Outcome.FLAKY,)
+                or not (entry.case in self._seen or entry.case.partition(":")[0] in whole)
+            ):
                 continue
             seen = {case: outcome for case, outcome in self._seen.items() if fnmatch.fnmatchcase(case, entry.case)}
             passed = [case for case, outcome in seen.items() if outcome is Outcome.PASS]

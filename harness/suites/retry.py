@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
 from harness.model import CaseResult, Outcome
 from harness.suites.base import Selection, Suite
+
+_OF_GUEST = re.compile(r" of guest \S+$")
 
 
 class Reds:
@@ -32,10 +35,12 @@ class Reds:
             if names[suite.name]
         ]
 
-    def add(self, result: CaseResult) -> None:
-        """One more try; of a case that is none of them, nothing."""
-        if result.id in self._tries:
-            self._tries[result.id].append(result)
+    def add(self, result: CaseResult) -> bool:
+        """One more try; False for a case that is none of them. Of a boot it may be red under the name of its guest."""
+        case = _OF_GUEST.sub("", result.id) if result.suite == "boot" else result.id
+        if case in self._tries:
+            self._tries[case].append(result)
+        return case in self._tries
 
     def settled(self) -> Iterator[CaseResult]:
         """What became of those that were tried again: flaky if one try passed, else what the first one was."""

@@ -59,3 +59,9 @@ def test_what_passes_at_another_try_is_flaky_once(tmp_path: Path) -> None:
     for before in runs[:2]:
         assert [one.kind for one in compare.compare(before, runs[2])] == [Kind.FLAKY]
     assert compare.compare(runs[2], runs[3]) == []
+    assert [one.kind for one in compare.compare(runs[3], runs[1])] == [Kind.NEWLY_RED]
+
+
+def test_that_a_red_becomes_known_is_not_its_doing(tmp_path: Path) -> None:
+    red, known = (run(tmp_path / one, {"x": one}, "same") for one in (Outcome.CRASH, Outcome.XFAIL))
+    assert Kind.FLAKY not in [one.kind for one in compare.compare(red, known) + compare.compare(known, red)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import sqlite3
+import subprocess
 import threading
 from pathlib import Path
 
@@ -121,6 +123,8 @@ def test_flaky_is_what_changes_while_nothing_else_does(nights: Nights) -> None:
     # That somebody wrote it down as known is not the case's doing.
     nights.run({"known": FAIL}, tested="same")
     nights.run({"known": XFAIL}, tested="same")
+    nights.run({"crashed": CRASH}, tested="same")
+    nights.run({"crashed": XFAIL}, tested="same")
     nights.run({"retried": Outcome.FLAKY}, tested="same")
     nights.run({"ours": Outcome.ERROR}, tested="same")
     nights.run({"ours": PASS}, tested="same")
@@ -189,3 +193,27 @@ def test_tables(nights: Nights) -> None:
     assert "1 fail" in shown
     assert "why fail" in shown
     assert "arm64/last  a:[x]<script>  1 pass, 1 fail" in shown
+
+
+def test_history_that_can_only_be_read(nights: Nights) -> None:
+    """Known before the night, not after it."""
+    nights.run({"x": PASS})
+    nights.history.path.chmod(0o444)
+    if os.geteuid() == 0:
+        subprocess.run(["chattr", "+i", nights.history.path], check=False)
+    try:
+        assert History(nights.history.path, read=True).runs(1)
+        if not os.access(nights.history.path, os.W_OK):
+            with pytest.raises(InfrastructureError):
+                History(nights.history.path)
+    finally:
+        if os.geteuid() == 0:
+            subprocess.run(["chattr", "-i", nights.history.path], check=False)
+
+
+def test_run_that_was_moved_is_the_same(nights: Nights) -> None:
+    report = nights.run({"x": PASS})
+    report.directory = nights.path / "elsewhere" / report.directory.name
+    nights.history.record(report)
+    (row,) = nights.history.runs(9)
+    assert "elsewhere" in row.directory

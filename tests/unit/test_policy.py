@@ -147,6 +147,8 @@ def version(entry: Known, of: str) -> CaseResult:
         ("6.13-rc3", Outcome.XFAIL),
         # What mends it in 6.14 came before the first of these.
         ("6.14-rc1", Outcome.FAIL),
+        ("6.12-rc7", Outcome.XFAIL),
+        ("6.1.164-1", Outcome.FAIL),
         ("6.14", Outcome.FAIL),
         ("6.1.140", Outcome.FAIL),
     ],
@@ -191,3 +193,32 @@ def test_what_a_series_mends_is_red_with_it() -> None:
 
 def test_bundled_list_names_series_that_are_there() -> None:
     assert {name for entry in read_known() for name in entry.fixed_by} <= {path.name for path in PATCHES.iterdir()}
+
+
+def tried(*outcomes: Outcome) -> CaseResult:
+    tries = tuple(CaseResult("command", "x", one, diagnostic=f"why {one}") for one in outcomes)
+    return CaseResult("command", "x", Outcome.FLAKY, diagnostic="2 tries\nwhy", tries=tries)
+
+
+def test_flaky_test_may_be_known_but_not_a_crash() -> None:
+    policy = Policy("arm64", "gcc", [Known("command:x", "so it is", outcome=(Outcome.FLAKY,), diagnostic=("why *",))], ())
+    assert policy.judge(tried(Outcome.FAIL, Outcome.PASS)).outcome is Outcome.XFAIL
+    assert policy.judge(tried(Outcome.CRASH, Outcome.PASS)).outcome is Outcome.FLAKY
+    assert policy.judge(tried(Outcome.FAIL, Outcome.CRASH, Outcome.PASS)).outcome is Outcome.FLAKY
+    # Most nights it passes, and that is no news.
+    policy.judge(CaseResult("command", "x", Outcome.PASS))
+    assert not list(policy.outlived([Selection("command")]))
+
+
+@pytest.mark.parametrize("case", ["build:build", "apply:0001.patch", "config:config"])
+def test_without_a_kernel_no_reason_makes_it_green(case: str) -> None:
+    suite, _, name = case.partition(":")
+    policy = Policy("arm64", "gcc", [Known("*", "so it is", outcome=tuple(Outcome))], ())
+    assert policy.judge(CaseResult(suite, name, Outcome.FAIL)).outcome is Outcome.FAIL
+
+
+def test_unknown_architecture_is_refused(tmp_path: Path) -> None:
+    listed = tmp_path / "known.toml"
+    listed.write_text('[[known]]\ncase = "boot:console"\nreason = "so it is"\narch = ["arm46"]\n')
+    with pytest.raises(UserError, match="arm46"):
+        read_known(listed)

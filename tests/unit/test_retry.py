@@ -81,3 +81,14 @@ def test_flaky_is_flaky_wherever_one_looks(tmp_path: Path) -> None:
     assert "2 tries: fail, pass" in junit.render(report)
     # It was tried; nothing is to be tried once more if the run goes on.
     assert not len(Reds(report.results, ["ftracetest"]))
+
+
+def test_boot_that_is_red_again_under_its_guests_name_is_a_try() -> None:
+    found = reds(case("boot:console", Outcome.CRASH))
+    assert found.add(case("boot:console of guest retry-1", Outcome.CRASH))
+    (settled,) = found.settled()
+    assert [one.outcome for one in settled.tries] == [Outcome.CRASH, Outcome.CRASH]
+
+
+def test_red_that_was_none_before_is_not_passed_over() -> None:
+    assert not reds(case("ftracetest:a.tc", Outcome.FAIL)).add(case("boot:console after the last case", Outcome.CRASH))

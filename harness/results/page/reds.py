@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from msgspec import Struct
 
 from harness.logs.lines import shortened
-from harness.model import CaseResult
-from harness.results.journal import JobReport, RunReport
+from harness.results.journal import RunReport
 from harness.results.page.links import Links
 from harness.results.page.symbols import SYMBOLS
 from harness.results.reproduce import reproduce
@@ -43,16 +42,11 @@ class Red(Struct, frozen=True):
 
 def reds(report: RunReport, links: Links) -> Iterator[Red]:
     """Those that are the same at several points are one. `links` get to know of them."""
-    alike: dict[tuple[str, ...], list[tuple[JobReport, CaseResult]]] = {}
-    for job in report.jobs.values():
-        for result in job.results:
-            if not result.outcome.green:
-                alike.setdefault((job.arch, result.id, result.outcome, result.diagnostic), []).append((job, result))
-    room = min(_MOST_EVIDENCE, max(_LEAST_EVIDENCE, _EVIDENCE_CHARACTERS // (len(alike) or 1)))
-    for number, same in enumerate(alike.values(), 1):
-        job, result = same[0]
+    found = report.reds
+    room = min(_MOST_EVIDENCE, max(_LEAST_EVIDENCE, _EVIDENCE_CHARACTERS // (len(found) or 1)))
+    for number, (result, jobs) in enumerate(found, 1):
         anchor = f"red-{number}"
-        for one, _ in same:
+        for one in jobs:
             links.note_red(one, result.id, anchor)
         tries = tuple(
             Try(one.outcome.value, SYMBOLS[one.outcome], one.diagnostic, shortened(one.log, room // len(result.tries)))
@@ -63,10 +57,10 @@ def reds(report: RunReport, links: Links) -> Iterator[Red]:
             outcome=result.outcome.value,
             symbol=SYMBOLS[result.outcome],
             case=result.id,
-            jobs=tuple(one.name for one, _ in same),
+            jobs=tuple(one.name for one in jobs),
             diagnostic=result.diagnostic,
             log="" if tries else shortened(result.log, room),
-            command=reproduce(report, job, result, *(one for one, _ in same[1:])),
-            consoles=tuple((one.name, place) for one, told in same for place in links.consoles(one, told)),
+            command=reproduce(report, jobs[0], result, *jobs[1:]),
+            consoles=tuple((one.name, place) for one in jobs for place in links.consoles(one, result)),
             tries=tries,
         )

@@ -224,11 +224,7 @@ def _news(differences: Iterable[Difference], links: Links) -> Iterable[News]:
 
 
 def _outlived(report: RunReport) -> Iterable[tuple[str, str, str]]:
-    found: dict[tuple[str, str], list[str]] = {}
-    for job in report.jobs.values():
-        for one in job.outlived.values():
-            found.setdefault((one.case, one.reason), []).append(job.name)
-    return ((case, reason, ", ".join(jobs)) for (case, reason), jobs in found.items())
+    return ((one.case, one.reason, ", ".join(job.name for job in jobs)) for one, jobs in report.outlived)
 
 
 def _effects(changes: Sequence[Change]) -> Iterable[tuple[str, dict[Effect, int]]]:
