@@ -19,8 +19,9 @@ from msgspec import Struct
 from harness import __version__, kernel, process, sandbox, series, tree
 from harness.cache import Cache
 from harness.errors import HarnessError, UserError
-from harness.guest import qemu
+from harness.guest import HERE
 from harness.guest.initramfs import SELFTESTS
+from harness.hosts import Fleet, SshHost
 from harness.job import Context, Job
 from harness.model import AppliedSeries, Outcome, Point
 from harness.progress import Progress
@@ -41,7 +42,7 @@ class Prepared(Struct, frozen=True):
     def test(self, points: Sequence[Point], built: Callable[[], None] = lambda: None) -> None:
         """Build and test all that was asked for at these points, less what was done before. What comes of it is in the journal.
         `built` is called when all of it is built."""
-        scheduler = Scheduler(self.cores)
+        scheduler = Scheduler(self.cores, slots=self.context.fleet.slots)
         try:
             scheduler.run(_tasks(self.context, points, built))
         finally:
@@ -165,7 +166,8 @@ def _prepared(
     cores = request.jobs or len(os.sched_getaffinity(0))
     with contextlib.closing(kernel.Jobserver(cores)) as jobserver:
         news = series.points.news(request.points)
-        context = Context(request, cache, source, applied, before, events, progress, jobserver, selftests, news)
+        fleet = Fleet([SshHost(spec) for spec in request.hosts])
+        context = Context(request, cache, source, applied, before, events, progress, jobserver, selftests, fleet, news)
         yield Prepared(context, cores, unlock)
 
 
@@ -239,6 +241,6 @@ def _manifest(request: Request) -> dict[str, Any]:
             "python": platform.python_version(),
             "system": platform.platform(),
             **{tool: process.run([tool, "--version"]).stdout.splitlines()[0] for tool in ("git", "make")},
-            **{arch.name: f"{kernel.detect(arch, request.toolchain).version}; {qemu.version(arch)}" for arch in request.archs},
+            **{arch.name: f"{kernel.detect(arch, request.toolchain).version}; {HERE.version(arch)}" for arch in request.archs},
         },
     }

@@ -47,10 +47,24 @@ def stop() -> None:
     """End every child that this process has, gently, then surely, and let none start until `resume`."""
     global _deadline
     _stopped.set()
+    for end in list(_ends):
+        end()
     _guard.signal_all(signal.SIGTERM)
     if _deadline is None:
         _deadline = threading.Timer(TERMINATE_SECONDS, kill)
         _deadline.start()
+
+
+@contextlib.contextmanager
+def ended_by(end: Callable[[], object]) -> Iterator[None]:
+    """What is not a child, but has to end with them: `stop` calls `end` while the block lasts."""
+    check_stopped()
+    _ends.append(end)
+    try:
+        check_stopped()
+        yield
+    finally:
+        _ends.remove(end)
 
 
 def kill() -> None:
@@ -81,6 +95,7 @@ def confine(prefix: Callable[[Sequence[Path]], Sequence[str]] | None) -> None:
 
 
 _confinement: Callable[[Sequence[Path]], Sequence[str]] | None = None
+_ends: list[Callable[[], object]] = []
 _stopped = threading.Event()
 _deadline: threading.Timer | None = None
 

@@ -12,6 +12,7 @@ from harness import arch, kernel, series, suites, tree
 from harness.arch import Arch
 from harness.cache import Cache, digest_of
 from harness.errors import UserError
+from harness.hosts import HostSpec, read_hosts
 from harness.model import LAST, Series
 from harness.sandbox import Sandbox
 from harness.suites import Selection
@@ -40,6 +41,8 @@ class Request(Struct, frozen=True):
     sandbox: Sandbox = Sandbox.AUTO
     selftests: str = ""
     """A tree whose ftrace selftests take the place of the kernel's own."""
+    hosts: tuple[HostSpec, ...] = ()
+    """Other machines that guests may run on."""
     retries: int = 0
     """How often a red case is tried again."""
     given: kernel.Given | None = None
@@ -72,6 +75,7 @@ def parse(
     sandbox: str = "auto",
     selftests: str = "",
     retries: int = 0,
+    hosts: Path | None = None,
     kernel_image: Path | None = None,
     modules: Path | None = None,
     arguments: tuple[str, ...],
@@ -121,6 +125,7 @@ def parse(
         sandbox=Sandbox(sandbox),
         selftests=selftests,
         retries=retries,
+        hosts=read_hosts(hosts) if hosts else (),
         given=kernel.Given(kernel_image.resolve(), modules.resolve() if modules else None) if kernel_image else None,
         arguments=arguments,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from enum import StrEnum
 
@@ -39,13 +39,16 @@ class Task(Struct, frozen=True, eq=False):
     work: Callable[[], Iterable[Task]]
     helper: Callable[[], Task | None] = lambda: None
     """Asked while the task runs and a core is idle: a task of its kind and size that takes some of its work over, or None."""
+    place: str = ""
+    """The machine that does it, if not this one: then neither its cores nor its memory are used."""
 
 
 class Scheduler:
     """Call `run` once."""
 
-    def __init__(self, cores: int, memory: int | None = None) -> None:
-        """`memory` in MiB, by default most of what is available."""
+    def __init__(self, cores: int, memory: int | None = None, slots: Mapping[str, int] = {}) -> None:
+        """`memory` in MiB, by default most of what is available. `slots` are tasks at a time on other machines, by name."""
+        self._slots = slots
         self._cores = cores
         self._memory = memory or int(psutil.virtual_memory().available * _SHARE_OF_MEMORY) >> 20
         self._start = (time.monotonic(), _cpu_seconds())
@@ -55,7 +58,7 @@ class Scheduler:
         waiting = list(tasks)
         running: dict[Future[Iterable[Task]], Task] = {}
         self._start = (time.monotonic(), _cpu_seconds())
-        pool = ThreadPoolExecutor(max_workers=2 * self._cores)
+        pool = ThreadPoolExecutor(max_workers=2 * self._cores + sum(self._slots.values()))
         try:
             while waiting or running:
                 while task := self._next(waiting, running.values()):
@@ -80,16 +83,23 @@ class Scheduler:
             if self._fits(task, running):
                 waiting.remove(task)
                 return task
-        if waiting or len(running) >= self._cores:
-            return None
         # A helper is like the task that it helps, and must be run once it was asked for.
-        return next((helper for task in running if self._fits(task, running) and (helper := task.helper())), None)
+        helped = (task for task in running if self._idle(task.place, waiting, running) and self._fits(task, running))
+        return next((helper for task in helped if (helper := task.helper())), None)
+
+    def _idle(self, place: str, waiting: Collection[Task], running: Collection[Task]) -> bool:
+        """Whether there is a core or a slot that nobody waits for."""
+        beside = [task for task in running if task.place == place]
+        return len(beside) < self._slots.get(place, self._cores) and all(task.place != place for task in waiting)
 
     def _fits(self, task: Task, running: Collection[Task]) -> bool:
         """One task always does, lest a machine with little memory does nothing at all."""
-        alike = sum(other.kind is task.kind for other in running)
-        memory = sum(other.memory for other in running)
-        return not running or (alike < self._cores and memory + task.memory <= self._memory)
+        beside = [other for other in running if other.place == task.place]
+        if task.place:
+            return len(beside) < self._slots[task.place]
+        alike = sum(other.kind is task.kind for other in beside)
+        memory = sum(other.memory for other in beside)
+        return not beside or (alike < self._cores and memory + task.memory <= self._memory)
 
 
 def _wind_down(pool: ThreadPoolExecutor) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from harness import guest, kernel, process
 from harness.cache import Cache
 from harness.errors import InfrastructureError, UserError
-from harness.guest import Boot, GuestGone, Host, accelerator_for, terminal
+from harness.guest import HERE, Boot, GuestGone, Host, terminal
 from harness.model import Kernel
 from harness.progress import Progress
 from harness.request import Request
@@ -34,8 +34,8 @@ class Shell:
         with cache.lock():
             initramfs, _ = guest.build_initramfs(built, job.properties["selftests"], self._arch, compiler, cache)
         self._boot = Boot(built.image, initramfs.path, QUIET, memory=guest.room_for(initramfs.path))
-        self._accelerator = accelerator_for(self._arch, self._boot, cache, request.accel)
-        self._host = Host(self._arch, cache)
+        self._accelerator = HERE.accelerator(self._arch, self._boot, cache, request.accel)
+        self._host = Host(self._arch, cache, HERE.key(self._arch))
         self._directory = report.directory / job.arch / job.point
 
     def run(self, command: str) -> int:

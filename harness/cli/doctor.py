@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 import msgspec
 from rich.markup import escape
 
 from harness import arch, doctor
-from harness.cli.root import ERR, OUT, cli
+from harness.cli.root import ERR, OUT, cli, hosts_option
+from harness.hosts import SshHost, examine, read_hosts
 from harness.model import to_json
 
 
@@ -15,9 +18,10 @@ from harness.model import to_json
 @click.option("--arch", "archs", multiple=True, metavar="A", help="Architecture; repeatable. Default: all.")
 @click.option("--toolchain", default="auto", metavar="gcc|llvm[-N]", help="As for `harness run`.")
 @click.option("--tests", is_flag=True, help="And for the harness's own tests.")
+@hosts_option
 @click.option("--install", is_flag=True, help="Install with apt what is missing.")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
-def doctor_command(archs: tuple[str, ...], toolchain: str, tests: bool, install: bool, as_json: bool) -> int:
+def doctor_command(archs: tuple[str, ...], toolchain: str, tests: bool, hosts: Path | None, install: bool, as_json: bool) -> int:
     """What is missing or too old on this machine, and the exact command that installs it."""
     wanted = arch.chosen(archs)
     if install:
@@ -25,18 +29,25 @@ def doctor_command(archs: tuple[str, ...], toolchain: str, tests: bool, install:
     else:
         findings = doctor.examine(wanted, toolchain, tests)
     command = doctor.plan(findings).text
+    there = [one for spec in (read_hosts(hosts) if hosts else ()) for one in examine(SshHost(spec))]
     if as_json:
         fields = ("name", "purpose", "minimum", "optional")
         rows = [
             {"found": one.met, "problem": one.problem, **{field: getattr(one.need, field) for field in fields}}
             for one in findings
         ]
-        click.echo(msgspec.json.format(to_json({"needs": rows, "install": command})).decode())
+        click.echo(msgspec.json.format(to_json({"needs": rows, "install": command, "hosts": there})).decode())
     else:
         for one in findings:
             colour = "green" if one.met else "yellow" if one.need.optional else "red"
-            state = "found" if one.met else f"optional, {one.problem}" if one.need.optional else one.problem
-            OUT.print(f"[{colour}]{escape(state):<8}[/{colour}] {escape(one.need.name)} [dim]({escape(one.need.purpose)})[/dim]")
+            state = f"optional, {one.problem}" if one.need.optional and not one.met else one.problem
+            _tell(state or "found", colour, one.need.name, one.need.purpose)
+        for other in there:
+            _tell(other.problem or "found", "red" if other.problem else "green", f"{other.host}: {other.name}", other.purpose)
         if command:
             OUT.print(f"\n{escape(command)}")
-    return 3 if doctor.missing(findings) else 0
+    return 3 if doctor.missing(findings) or any(one.problem for one in there) else 0
+
+
+def _tell(state: str, colour: str, name: str, purpose: str) -> None:
+    OUT.print(f"[{colour}]{escape(state):<8}[/{colour}] {escape(name)} [dim]({escape(purpose)})[/dim]")

@@ -20,6 +20,7 @@ from harness.cli.root import (
     cli,
     elsewhere_options,
     history_option,
+    hosts_option,
     job_options,
     points_options,
     resume_option,
@@ -45,6 +46,7 @@ from harness.results import History, RunReport, read_run, text
 @click.option("--cmd", "commands", multiple=True, metavar="COMMAND", help="Shell command to run in the guest; repeatable.")
 @retry_option
 @history_option
+@hosts_option
 @elsewhere_options
 @resume_option
 @click.pass_context
@@ -72,6 +74,7 @@ def run(context: click.Context, /, unfinished: Path | None, **options: Any) -> i
     "--repeat", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Times to be green before it counts."
 )
 @click.option("--good", default="base", show_default=True, metavar="P", help="A point at which it is green.")
+@hosts_option
 @resume_option
 @click.pass_context
 def bisect_command(context: click.Context, /, unfinished: Path | None, **options: Any) -> int:

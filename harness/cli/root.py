@@ -103,6 +103,16 @@ def retry_option(function: F) -> F:
     )(function)
 
 
+def hosts_option(function: F) -> F:
+    return click.option(
+        "--hosts",
+        type=click.Path(path_type=Path),
+        envvar="HARNESS_HOSTS",
+        metavar="FILE",
+        help="Machines behind SSH that guests may run on: hosts.toml.",
+    )(function)
+
+
 def points_options(function: F) -> F:
     for option in (
         click.option(

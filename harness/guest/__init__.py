@@ -3,9 +3,11 @@
 from harness.guest.guest import CommandResult, Guest, GuestGone, GuestLost, GuestTimeout, started
 from harness.guest.host import Host
 from harness.guest.initramfs import build_initramfs, room_for
-from harness.guest.qemu import Accelerator, Boot, accelerator_for
+from harness.guest.place import HERE, Here, Place, PlaceLost, kvm_runs
+from harness.guest.qemu import Accelerator, Boot
 
 __all__ = [
+    "HERE",
     "Accelerator",
     "Boot",
     "CommandResult",
@@ -13,9 +15,12 @@ __all__ = [
     "GuestGone",
     "GuestLost",
     "GuestTimeout",
+    "Here",
     "Host",
-    "accelerator_for",
+    "Place",
+    "PlaceLost",
     "build_initramfs",
+    "kvm_runs",
     "room_for",
     "started",
 ]

@@ -20,6 +20,7 @@ from harness.guest import qemu
 from harness.guest.channel import Broken, Channel, Frames, Line, Question
 from harness.guest.console import Console
 from harness.guest.host import Host
+from harness.guest.place import HERE, Place
 from harness.guest.qemu import Accelerator, Boot
 from harness.logs.splat import Splat
 
@@ -139,6 +140,7 @@ class Guest:
                 self.console.closed.wait(_LAST_WORDS_SECONDS)
                 raise self._lost("the kernel panicked")
         self.console.check()
+        self._machine.check()
         splats = self.console.take_splats()
         evidence = self._backtraces()
         self.console.take_splats()  # those were provoked
@@ -146,6 +148,7 @@ class Guest:
 
     def _lost(self, message: str) -> GuestLost:
         self.console.check()
+        self._machine.check()
         return GuestLost(message, self.console.tail(), self.console.take_splats())
 
     def sysrq(self, key: str = "") -> None:
@@ -188,15 +191,17 @@ def started(
     name: str = "console",
     tee: Callable[[bytes], None] = lambda data: None,
     host: Host | None = None,
+    place: Place = HERE,
 ) -> Iterator[Guest]:
     """A guest for the length of the block, still booting. Its console goes to `directory`/<name>.log, appended, and to `tee`, the
-    command that starts it likewise to qemu.cmd. It is told what `host` knows, and `host` learns from it."""
+    command that starts it likewise to qemu.cmd. It is told what `host` knows, and `host` learns from it. Raises PlaceLost if
+    the way to it breaks."""
     if host:
         boot = msgspec.structs.replace(boot, cmdline=(*host.parameters, *boot.cmdline))
     stem = name.replace("console", "qemu")
     with (directory / f"{stem}.cmd").open("a") as commands:
         commands.write(qemu.by_hand(arch, accelerator, boot) + "\n")
-    with qemu.start(arch, accelerator, boot, directory / f"{stem}.log") as machine:
+    with place.start(arch, accelerator, boot, directory / f"{stem}.log") as machine:
         console = Console(machine.console, directory / f"{name}.log", tee)
         try:
             yield Guest(machine, console, arch, boot.patience(accelerator), host)

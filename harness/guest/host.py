@@ -21,10 +21,11 @@ def key(arch: Arch) -> str:
 class Host:
     """Of guests of one architecture."""
 
-    def __init__(self, arch: Arch, cache: Cache) -> None:
+    def __init__(self, arch: Arch, cache: Cache, key: str) -> None:
+        """`key` as `Place.key` has it."""
         self._machine = arch.guest
         self._cache = cache
-        self._key = key(arch)
+        self._key = key
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import re
-import select
 import shlex
 import socket
-import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 
@@ -20,12 +17,9 @@ from qemu.qmp import QMPClient, QMPError
 
 from harness import process
 from harness.arch import Arch
-from harness.cache import Cache
 from harness.errors import InfrastructureError
-from harness.guest import host
 
 _QMP_SECONDS = 5.0
-_KVM_SECONDS = 20.0
 
 _PROGRAM_COUNTER = re.compile(
     r"(?:\b(?:RIP|EIP|PC)=|\bR15=(?=[0-9a-f]{8}\b)|\bpc\s+(?:0x)?|\bNIP\s+|\bPSW=mask [0-9a-f]+ addr )"
@@ -61,45 +55,8 @@ class Boot(Struct, frozen=True):
         return self.slowness * (1 if accelerator is Accelerator.KVM else 5)
 
 
-def accelerator_for(arch: Arch, boot: Boot, cache: Cache, wanted: str = "auto") -> Accelerator:
-    """KVM where guests of `arch` run natively, /dev/kvm opens, and a guest was seen to run on it, else TCG.
-
-    Raises InfrastructureError if KVM is asked for and cannot be had."""
-    if wanted == Accelerator.TCG:
-        return Accelerator.TCG
-    usable = arch.native and _kvm_opens() and _kvm_runs(arch, boot, cache)
-    if wanted == Accelerator.KVM and not usable:
-        raise InfrastructureError(f"no KVM for {arch.name} here", hint="--accel auto falls back to TCG")
-    return Accelerator.KVM if usable else Accelerator.TCG
-
-
-def _kvm_opens() -> bool:
-    try:
-        os.close(os.open("/dev/kvm", os.O_RDWR))
-    except OSError:
-        return False
-    return True
-
-
-def _kvm_runs(arch: Arch, boot: Boot, cache: Cache) -> bool:
-    """Some virtual machines offer a /dev/kvm on which no instruction is ever executed. So boot `boot` once and wait for its
-    first character; the answer holds until the machine is started again."""
-    key = host.key(arch)
-    known = cache.read_record("kvm", key, bool)
-    if known is None:
-        with cache.scratch() as scratch, start(arch, Accelerator.KVM, boot, scratch / "qemu.log") as qemu:
-            known = bool(select.select([qemu.console], [], [], _KVM_SECONDS)[0]) and qemu.console.recv(1) != b""
-        process.check_stopped()  # a QEMU that Ctrl-C ended says nothing about KVM
-        cache.write_record("kvm", key, known)
-    return known
-
-
-def version(arch: Arch) -> str:
-    """As QEMU says it: `QEMU emulator version 7.2.22 (...)`."""
-    return process.run([arch.guest.program, "--version"]).stdout.splitlines()[0]
-
-
-def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Sequence[str]) -> list[str]:
+def arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Sequence[str]) -> list[str]:
+    """QEMU's command line, with these character devices."""
     machine = arch.guest
     cpus = boot.cpus or machine.cpus
     tcg = machine.counting if boot.counting else machine.tcg
@@ -124,6 +81,7 @@ def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Seque
         *("-m", str(machine.memory + boot.memory), "-smp", f"{cpus},sockets={cpus}"),
         *("-kernel", str(boot.image), "-initrd", str(boot.initramfs), "-append", " ".join(filter(None, cmdline))),
         *(word for chardev in chardevs for word in ("-chardev", chardev)),
+        *(("-mon", "chardev=monitor,mode=control") if any("id=monitor" in chardev for chardev in chardevs) else ()),
         *machine.arguments,
         *(("-icount", "shift=0,sleep=off") if boot.counting else ()),
         *boot.arguments,
@@ -133,31 +91,30 @@ def _arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Seque
 def by_hand(arch: Arch, accelerator: Accelerator, boot: Boot) -> str:
     """The command line that boots the same guest in a terminal: console on stdio, command channel on a pseudo-terminal."""
     chardevs = ["stdio,id=console,signal=off", *(["pty,id=channel"] if arch.guest.channel else [])]
-    return shlex.join(_arguments(arch, accelerator, boot, chardevs))
+    return shlex.join(arguments(arch, accelerator, boot, chardevs))
 
 
 class Qemu:
-    """A running QEMU. `console` and `channel` are the host's ends of its serial lines; a machine with one has no `channel`."""
+    """A running QEMU. `console` and `channel` are our ends of its serial lines; a machine with one has no `channel`."""
 
     def __init__(
         self,
-        process: subprocess.Popen[bytes],
         log: Path,
         console: socket.socket,
         monitor: socket.socket,
         channel: socket.socket | None,
+        kill: Callable[[], None],
+        check: Callable[[], None] = lambda: None,
     ) -> None:
+        """`check` raises PlaceLost if what is silent may be the way to QEMU."""
         self.log = log
         self.console = console
         self.channel = channel
-        self._process = process
+        self.kill = kill
+        """A guest has no disk whose content could suffer."""
+        self.check = check
         self._monitor = monitor
         self._greeted = False
-
-    def kill(self) -> None:
-        """A guest has no disk whose content could suffer."""
-        self._process.kill()
-        self._process.wait()
 
     def monitor(self, command: str, **arguments: object) -> object:
         """Give the monitor one command, and return what it says. None if it does not answer in time, which is no news: QEMU may
@@ -197,20 +154,29 @@ def start(arch: Arch, accelerator: Accelerator, boot: Boot, log: Path) -> Iterat
     with contextlib.ExitStack() as stack:
         ours: list[socket.socket] = []
         theirs: list[socket.socket] = []
-        names = ["console", "monitor", *(["channel"] if arch.guest.channel else [])]
-        for _ in names:
+        for _ in lines(arch):
             here, there = _pair()
             ours.append(stack.enter_context(here))
             theirs.append(stack.enter_context(there))
-        chardevs = [f"socket,id={name},fd={there.fileno()}" for name, there in zip(names, theirs, strict=True)]
-        argv = [*_arguments(arch, accelerator, boot, chardevs), "-mon", "chardev=monitor,mode=control"]
+        chardevs = [f"socket,id={name},fd={there.fileno()}" for name, there in zip(lines(arch), theirs, strict=True)]
+        argv = arguments(arch, accelerator, boot, chardevs)
         file = stack.enter_context(log.open("ab"))
         fds = [there.fileno() for there in theirs]
         child = stack.enter_context(process.start(argv, stdout=file, pass_fds=fds))
         for there in theirs:
             there.close()
         console, monitor, *channel = ours
-        yield Qemu(child, log, console, monitor, channel[0] if channel else None)
+
+        def kill() -> None:
+            child.kill()
+            child.wait()
+
+        yield Qemu(log, console, monitor, channel[0] if channel else None, kill)
+
+
+def lines(arch: Arch) -> list[str]:
+    """What QEMU is connected by."""
+    return ["console", "monitor", *(["channel"] if arch.guest.channel else [])]
 
 
 def _pair() -> tuple[socket.socket, socket.socket]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from harness.cache import Cache
+from harness.hosts import Fleet
 from harness.job.shared import Shared
 from harness.kernel import Jobserver
 from harness.model import AppliedSeries, Kernel, Point, Tree
@@ -33,6 +34,8 @@ class Context(Struct, frozen=True):
     jobserver: Jobserver
     selftests: Tree
     """Whose ftrace selftests run."""
+    fleet: Fleet
+    """Where guests run."""
     news: Mapping[int, slice]
     """For each point, the patches that it has and the run's point before it has not."""
     built: dict[str, Built] = {}

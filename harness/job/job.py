@@ -7,7 +7,6 @@ from pathlib import Path
 from harness import guest, kernel
 from harness.arch import Arch
 from harness.cache import digest_of, file_digest
-from harness.guest import qemu
 from harness.job import build
 from harness.job.context import Built, Context
 from harness.job.reporter import Failed, Reporter
@@ -85,11 +84,12 @@ class Job:
 
     def _guest_tasks(self, built: Kernel, initramfs: Path) -> list[Task]:
         testing = Testing(self._context, self._arch, self._point, self._reporter, built, initramfs)
-        accelerator = self._reporter.stage("accelerator", lambda: (testing.accelerator(), True))
-        self._reporter.properties(qemu=qemu.version(self._arch), accelerator=accelerator.value)
-        if self._shares(built, initramfs, accelerator.value):
+        way = self._reporter.stage("accelerator", lambda: (testing.way(), True))
+        where = {"host": way.place.name} if way.place.name else {}
+        self._reporter.properties(qemu=way.version, accelerator=way.accelerator.value, **where)
+        if self._shares(built, initramfs, way.accelerator.value):
             return []
-        return testing.tasks(accelerator)
+        return testing.tasks()
 
     def _shares(self, built: Kernel, initramfs: Path, accelerator: str) -> bool:
         """Whether another job tests the very same, and nothing else is expected of it: then its results are ours."""

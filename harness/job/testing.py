@@ -14,9 +14,10 @@ from msgspec import Struct
 
 from harness import guest, kernel, process, suites
 from harness.arch import Arch
-from harness.guest import Boot, Host, qemu
+from harness.guest import HERE, Boot, Place
 from harness.job.context import Context
 from harness.job.reporter import Failed, Reporter
+from harness.job.way import Way
 from harness.kernel import kconfig
 from harness.model import CaseResult, Kernel, Point
 from harness.schedule import Kind, Task
@@ -32,7 +33,6 @@ class _Machine(Struct, frozen=True):
     """A kind of guest, and the suites that want it."""
 
     name: str
-    accelerator: qemu.Accelerator
     selected: _Selected
     counts: bool
 
@@ -69,17 +69,21 @@ class Testing:
         # Nobody looks at what nobody sees.
         self._heard = functools.partial(context.progress.heard, reporter.name) if context.progress.moving else lambda data: None
         self._selected: _Selected = [(suites.ALL[selection.suite], selection) for selection in self._request.selections]
-        self._machines: list[_Machine] = []
+        self._fleet = context.fleet
+        self._machines = [
+            _Machine(name, own, counts)
+            for name, counts in (("", False), ("bench", True))
+            if (own := [(suite, selection) for suite, selection in self._selected if suite.counts == counts])
+        ]
 
-    def accelerator(self) -> qemu.Accelerator:
-        """The best that there is, or what was asked for. Raises InfrastructureError."""
-        return qemu.accelerator_for(self._arch, self._boot(self._selected, counts=False), self._cache, self._request.accel)
+    def way(self) -> Way:
+        """To where the guests are to run. Raises InfrastructureError."""
+        boot = self._boot(self._selected, counts=False)
+        self._way = Way(self._fleet, self._arch, boot, self._cache, self._request.accel, self._reporter.say)
+        return self._way
 
-    def tasks(self, accelerator: qemu.Accelerator) -> list[Task]:
-        """A first guest for each kind of machine."""
-        for name, means, counts in (("", accelerator, False), ("bench", qemu.Accelerator.TCG, True)):
-            if own := [(suite, selection) for suite, selection in self._selected if suite.counts == counts]:
-                self._machines.append(_Machine(name, means, own, counts))
+    def tasks(self) -> list[Task]:
+        """A first guest for each kind of machine; `way` was asked for before."""
         found = []
         for machine in self._machines:
             stage = f"judged {machine.name}".strip()
@@ -87,8 +91,7 @@ class Testing:
             before = suites.Before(self._reporter.before.cases, stage in self._reporter.before.stages, note)
             session = self._session(machine, machine.selected, machine.name, self._reporter.emit, before)
             self._running += 1
-            memory = self._arch.guest.memory + guest.room_for(self._initramfs) + _QEMU_MEMORY
-            found.append(self._task(session, memory))
+            found.append(self._task(session, HERE if machine.counts else self._way.place))
         return list(filter(None, found))
 
     def _session(
@@ -101,13 +104,12 @@ class Testing:
         boots: _Selected = (),
     ) -> suites.Session:
         """`boots` is what the first boot runs, if it is more than what is `selected`."""
-        host = None if machine.counts else Host(self._arch, self._cache)
         return suites.Session(
             selected,
             self._target,
             self._boot(boots or selected, machine.counts),
             suites.QUIET,
-            functools.partial(guest.started, self._arch, machine.accelerator, self._directory, host=host, tee=self._heard),
+            functools.partial(self._way.started, self._directory, machine.counts, self._heard),
             self._reporter.durations,
             emit,
             name,
@@ -128,7 +130,7 @@ class Testing:
         )
         return msgspec.structs.replace(boot, counting=True, cpus=1) if counts else boot
 
-    def _task(self, session: suites.Session, memory: int) -> Task | None:
+    def _task(self, session: suites.Session, place: Place) -> Task | None:
         """One more guest for the session, if it is worth it."""
         number = session.join()
         if number is None:
@@ -141,7 +143,8 @@ class Testing:
             return []
 
         name = f"{self._reporter.name} guest {number}"
-        return Task(name, Kind.GUEST, memory, session.seconds, test, helper=lambda: self._task(session, memory))
+        memory = self._arch.guest.memory + guest.room_for(self._initramfs) + _QEMU_MEMORY
+        return Task(name, Kind.GUEST, memory, session.seconds, test, lambda: self._task(session, place), place.name)
 
     def _test(self, session: suites.Session, number: int) -> None:
         start = time.monotonic()

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from harness.durations import Durations
 from harness.errors import CommandFailed, InfrastructureError
-from harness.guest import Boot, Guest, GuestGone, GuestTimeout
+from harness.guest import Boot, Guest, GuestGone, GuestTimeout, PlaceLost
 from harness.logs.splat import Splat
 from harness.model import CaseResult, Outcome
 from harness.suites.base import Case, Selection, Suite, Target
@@ -116,6 +116,7 @@ class Session:
         # They build upon each other: if one is left, all run again, for the guest that they ran in is gone.
         self._in_order = deque(one for one in planned if one.suite.in_order and any(other.suite is one.suite for other in left))
         """For the first guest alone."""
+        self._all_in_order = tuple(self._in_order)
 
     @property
     def seconds(self) -> float:
@@ -158,40 +159,44 @@ class Session:
         who = f" of guest {guest_name}" if guest_name else ""
         while self._queue or not judged or (number == 1 and self._in_order):
             boots += 1
-            with self._start(
-                self._quiet if judged else self._boot, f"console-{guest_name}" if guest_name else "console"
-            ) as guest:
-                try:
-                    guest.wait_for_agent()
-                except GuestGone as gone:
-                    outcome, title, evidence = self._what_killed(gone)
-                    which = f" at boot {boots}" if booted else ""
-                    self._emit(CaseResult("boot", f"agent{who}{which}", outcome, diagnostic=title, log=evidence))
-                    if not booted:
-                        break
-                    # It could boot before, so once more; it is not tried a third time.
-                    booted = False
-                    continue
-                booted = True
-                splats = guest.console.take_splats()
-                if excuses and guest.misboot:
-                    misboots += 1
-                    excuses -= 1
-                    boots -= 1
-                    titles, text = self._told(splats)
-                    said = f"started again: {guest.misboot}\n{titles}".strip()
-                    self._emit(CaseResult("boot", f"misboot {misboots}{who}", Outcome.SKIP, diagnostic=said, log=text))
-                    continue
-                if splats:
-                    self._emit(self._console(splats, f"console{who}" if boots == 1 else f"console of boot {boots}{who}"))
-                excuses = _MISBOOTS
-                if judged:
-                    self._durations.note("boot", guest.boot_seconds)
-                else:
-                    self._judge(guest, clean=not splats)
-                    self._before.note_judged()
-                    judged = True
-                self._take_cases(guest, number, who)
+            try:
+                with self._start(
+                    self._quiet if judged else self._boot, f"console-{guest_name}" if guest_name else "console"
+                ) as guest:
+                    try:
+                        guest.wait_for_agent()
+                    except GuestGone as gone:
+                        outcome, title, evidence = self._what_killed(gone)
+                        which = f" at boot {boots}" if booted else ""
+                        self._emit(CaseResult("boot", f"agent{who}{which}", outcome, diagnostic=title, log=evidence))
+                        if not booted:
+                            break
+                        # It could boot before, so once more; it is not tried a third time.
+                        booted = False
+                        continue
+                    booted = True
+                    splats = guest.console.take_splats()
+                    if excuses and guest.misboot:
+                        misboots += 1
+                        excuses -= 1
+                        boots -= 1
+                        titles, text = self._told(splats)
+                        said = f"started again: {guest.misboot}\n{titles}".strip()
+                        self._emit(CaseResult("boot", f"misboot {misboots}{who}", Outcome.SKIP, diagnostic=said, log=text))
+                        continue
+                    if splats:
+                        self._emit(self._console(splats, f"console{who}" if boots == 1 else f"console of boot {boots}{who}"))
+                    excuses = _MISBOOTS
+                    if judged:
+                        self._durations.note("boot", guest.boot_seconds)
+                    else:
+                        self._judge(guest, clean=not splats)
+                        self._before.note_judged()
+                        judged = True
+                    self._take_cases(guest, number, who)
+            except PlaceLost:
+                # The way to it broke, which says nothing of the kernel; the next one is started elsewhere.
+                boots -= 1
 
     def _judge(self, guest: Guest, clean: bool) -> None:
         for suite, selection in self._suites:
@@ -208,6 +213,9 @@ class Session:
             case = msgspec.structs.replace(planned.case, seconds=max(planned.case.seconds, _LEEWAY * known))
             try:
                 results = planned.suite.run(case, guest, self._target)
+            except PlaceLost:
+                self._give_back(planned)
+                raise
             except GuestGone as gone:
                 outcome, title, evidence = self._what_killed(gone)
                 for name in planned.names:
@@ -233,6 +241,13 @@ class Session:
     def _lose(self, planned: _Planned, why: str, outcome: Outcome = Outcome.LOST) -> None:
         for name in planned.names:
             self._emit(CaseResult(planned.suite.name, name, outcome, diagnostic=why, ran=False))
+
+    def _give_back(self, planned: _Planned) -> None:
+        """Nothing is known of it. Of cases that build upon each other, all run again."""
+        if planned.suite.in_order:
+            self._in_order = deque(self._all_in_order)
+        else:
+            self._queue.appendleft(planned)
 
     def _take(self, number: int) -> _Planned | None:
         with contextlib.suppress(IndexError):

@@ -13,7 +13,7 @@ import pytest
 
 from harness.arch import Arch, load
 from harness.cache import Cache
-from harness.guest import Accelerator, Boot, accelerator_for, build_initramfs
+from harness.guest import HERE, Accelerator, Boot, build_initramfs
 from harness.kernel import detect
 from harness.model import Kernel
 from harness.paths import default_cache
@@ -53,7 +53,7 @@ def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     arch = load(name)
     initramfs, _ = build_initramfs(kernel, job.properties["commit"], arch, detect(arch).compiler, cache)
     boot = Boot(kernel.image, initramfs.path, QUIET)
-    accelerator = accelerator_for(arch, boot, cache)
+    accelerator = HERE.accelerator(arch, boot, cache, "auto")
     if lines == "one line":
         only = msgspec.structs.replace(arch.guest, channel="", arguments=("-serial", "chardev:console"))
         arch = msgspec.structs.replace(arch, guest=only)

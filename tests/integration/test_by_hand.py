@@ -12,7 +12,7 @@ import pytest
 
 from harness.arch import load
 from harness.cache import Cache
-from harness.guest import Host
+from harness.guest import HERE, Host
 from harness.model import Kernel, Outcome
 from harness.paths import default_cache
 from harness.results import read_run
@@ -72,7 +72,9 @@ def test_one_command(tmp_path: Path) -> None:
 def test_what_one_guest_measured_another_is_told(tmp_path: Path) -> None:
     command = ("shell", "--arch", "x86_64", "--cmd", "cat /proc/cmdline")
     assert harness(*command, cwd=tmp_path).returncode == 0
-    told = Host(load("x86_64"), Cache(default_cache())).parameters  # nothing, if its clock could not be measured
+    told = Host(
+        load("x86_64"), Cache(default_cache()), HERE.key(load("x86_64"))
+    ).parameters  # nothing, if its clock could not be measured
     assert set(told) <= set(harness(*command, cwd=tmp_path).stdout.split())
 
 

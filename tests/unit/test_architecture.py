@@ -20,6 +20,7 @@ LAYERS = [
     ["suites"],
     ["results"],
     ["doctor"],
+    ["hosts"],
     ["guest", "kernel", "series", "progress", "schedule"],
     ["tree", "durations", "sandbox"],
     ["cache", "arch", "packages"],

@@ -56,13 +56,13 @@ def test_description_with_a_key_that_means_nothing(tmp_path: Path) -> None:
 
 def test_what_one_boot_measured_the_next_is_told(tmp_path: Path) -> None:
     x86, cache = arch.load("x86_64"), Cache(tmp_path)
-    host = Host(x86, cache)
+    host = Host(x86, cache, "a host")
     host.learn(["Fast TSC calibration failed"])
     assert host.parameters == ()
     host.learn(["[    0.000000][    T0] tsc: Detected 1000.000 MHz processor", "tsc: Detected 2000.012 MHz TSC"])
     host.learn(["tsc: Detected 3000.000 MHz processor"])
-    assert Host(x86, cache).parameters == ("tsc_early_khz=2000012",)
-    assert Host(arch.load("arm64"), cache).parameters == ()
+    assert Host(x86, cache, "a host").parameters == ("tsc_early_khz=2000012",)
+    assert Host(arch.load("arm64"), cache, "another host").parameters == ()
 
 
 @pytest.mark.parametrize("change", [("(?:processor|TSC)", "(processor"), ("{}{}", "{}"), ("tell = ", "# ")])

@@ -29,7 +29,15 @@ class Log:
         self.most: list[frozenset[str]] = []
         self._lock = threading.Lock()
 
-    def task(self, name: str, kind: Kind = Kind.BUILD, seconds: float = 0, memory: int = 1, then: tuple[Task, ...] = ()) -> Task:
+    def task(
+        self,
+        name: str,
+        kind: Kind = Kind.BUILD,
+        seconds: float = 0,
+        memory: int = 1,
+        then: tuple[Task, ...] = (),
+        place: str = "",
+    ) -> Task:
         def work() -> tuple[Task, ...]:
             with self._lock:
                 self.events.append(name)
@@ -40,7 +48,7 @@ class Log:
                 self.running.discard(name)
             return then
 
-        return Task(name, kind, memory, seconds, work)
+        return Task(name, kind, memory, seconds, work, place=place)
 
 
 def test_longest_first_and_followers_after_their_task() -> None:
@@ -190,3 +198,15 @@ def test_second_ctrl_c_does_not_leave_threads_behind(tmp_path: Path) -> None:
             os.kill(run.pid, signal.SIGINT)
             time.sleep(0.05)
         assert run.stdout.read() == "interrupted\n"  # and nothing was started after that
+
+
+def test_other_machines_have_slots_and_cost_nothing_here() -> None:
+    log = Log()
+    here = [log.task(f"here{number}", Kind.GUEST, memory=60) for number in range(4)]
+    there = [log.task(f"there{number}", Kind.GUEST, memory=1000, place="far") for number in range(9)]
+    Scheduler(2, memory=100, slots={"far": 3}).run([*here, *there])
+    assert len(log.events) == 13
+    assert max(sum(name.startswith("there") for name in running) for running in log.most) == 3
+    # Memory for one here, whatever runs there.
+    assert max(sum(name.startswith("here") for name in running) for running in log.most) == 1
+    assert any(len({name[0] for name in running}) == 2 for running in log.most)

@@ -14,7 +14,7 @@ import pytest
 from harness.cache import Cache
 from harness.durations import Durations
 from harness.errors import InfrastructureError
-from harness.guest import Boot, Guest, GuestLost
+from harness.guest import Boot, Guest, GuestLost, PlaceLost
 from harness.model import CaseResult, Outcome
 from harness.suites import Selection, Session, Suite, Target
 from harness.suites.base import Case
@@ -30,12 +30,17 @@ class Numbers(Suite):
 
     def __init__(self) -> None:
         self.deadlines: dict[str, float] = {}
+        self.breaks: list[str] = []
+        """Cases at which the way to the guest breaks, once each."""
 
     def plan(self, target: Target) -> list[Case]:
         return [Case((str(number),), 1) for number in range(CASES)]
 
     def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]:
         self.deadlines[case.label] = case.seconds
+        if case.label in self.breaks:
+            self.breaks.remove(case.label)
+            raise PlaceLost("the way is broken", "")
         if case.label == "7":
             raise GuestLost("the guest is gone", "last words")
         guest.run("true", "case", 1)
@@ -225,3 +230,12 @@ def test_what_was_done_before_is_not_done_again(tmp_path: Path) -> None:
     bench = Bench(tmp_path, before=Before({*done, "numbers:5"}, False, lambda: noted.append(True)))
     bench.run(1)
     assert (len(bench.booted), noted) == (1, [True]), "the first boot was not judged yet"
+
+
+@pytest.mark.parametrize("guests", [1, 3])
+def test_way_that_breaks_costs_no_case(guests: int, tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    bench.numbers.breaks = ["3", "11", "39"]
+    assert sorted(bench.run(guests)) == [False] * (guests - 1) + [True]
+    assert bench.outcomes() == {Outcome.PASS: CASES - 1, Outcome.LOST: 1}
+    assert not [result for result in bench.reported if result.suite == "boot"]

@@ -22,7 +22,7 @@ from harness import series, tree
 from harness.arch import load
 from harness.cache import Cache
 from harness.durations import Durations
-from harness.guest import Boot, Guest, Host, accelerator_for, build_initramfs, started
+from harness.guest import Boot, Guest, Host, build_initramfs, place, started
 from harness.kernel import Symbols, detect
 from harness.model import CaseResult, Kernel, Outcome
 from harness.paths import default_cache
@@ -88,7 +88,9 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CaseResult]:
     toolchain = detect(arch)
     initramfs, _ = build_initramfs(kernel, job.properties["commit"], arch, toolchain.compiler, cache)
     boot = Boot(kernel.image, initramfs.path, QUIET)
-    start = functools.partial(started, arch, accelerator_for(arch, boot, cache), folder, host=Host(arch, cache))
+    start = functools.partial(
+        started, arch, place.HERE.accelerator(arch, boot, cache, "auto"), folder, host=Host(arch, cache, place.HERE.key(arch))
+    )
     reported: list[CaseResult] = []
     session = Session(
         [(Faults(), Selection("faults"))],

@@ -1,0 +1,219 @@
+"""A machine behind SSH: kernels and initramfs travel there once, QEMU runs there, and its lines come back over channels of the
+connection."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
+
+import msgspec
+import paramiko
+
+from harness import process
+from harness.arch import Arch
+from harness.cache import Cache, file_digest
+from harness.errors import InfrastructureError
+from harness.guest import Accelerator, Boot, PlaceLost, kvm_runs, qemu
+from harness.hosts.config import HostSpec
+
+_HERE = Path(__file__).parent
+_CONNECT_SECONDS = 20.0
+_COMMAND_SECONDS = 120.0
+_ALIVE_SECONDS = 10
+"""How often the other end is asked for a sign of life, and how long the network may take to deliver anything."""
+_CHUNK = 1 << 16
+
+
+class SshHost:
+    """Each guest has a connection of its own. Nothing is left there but the files that were sent."""
+
+    def __init__(self, spec: HostSpec) -> None:
+        self.spec = spec
+        self.name = spec.name
+        self._sending = threading.Lock()
+        self._boot_id = ""
+
+    def key(self, arch: Arch) -> str:
+        self._boot_id = self._boot_id or self.ask("cat /proc/sys/kernel/random/boot_id").strip()
+        return f"{self._boot_id}-{arch.name}"
+
+    def version(self, arch: Arch) -> str:
+        return self.ask(f"{shlex.quote(arch.guest.program)} --version").splitlines()[0]
+
+    def accelerator(self, arch: Arch, boot: Boot, cache: Cache, wanted: str) -> Accelerator:
+        """As hosts.toml says, if a guest was seen to run on it."""
+        if self.spec.accel is Accelerator.TCG or wanted == Accelerator.TCG:
+            return Accelerator.TCG
+        if not kvm_runs(self, arch, boot, cache):
+            raise InfrastructureError(f"{self.name} has no KVM that runs", hint='accel = "tcg" if it only lends its cores')
+        return Accelerator.KVM
+
+    @contextlib.contextmanager
+    def start(self, arch: Arch, accelerator: Accelerator, boot: Boot, log: Path) -> Iterator[qemu.Qemu]:
+        """As qemu.start. Raises PlaceLost if the connection cannot be made, or breaks before QEMU's lines are there."""
+        with contextlib.ExitStack() as stack:
+            client = stack.enter_context(self._connected())
+            stack.enter_context(process.ended_by(client.close))
+            image, initramfs = self._sent(client, boot.image), self._sent(client, boot.initramfs)
+            names = qemu.lines(arch)
+            chardevs = [f"socket,id={name},fd={{{name}}}" for name in names]
+            there = msgspec.structs.replace(boot, image=image, initramfs=initramfs)
+            keeper = self._run(client, "keeper.py")
+            asked = {"argv": qemu.arguments(arch, accelerator, there, chardevs), "lines": names}
+            keeper.sendall(f"{json.dumps(asked)}\n".encode())
+            lines = _first_line(keeper)
+            file = stack.enter_context(log.open("ab", buffering=0))
+            _pump(lambda: keeper.recv(_CHUNK), file.write)
+            ours = {name: self._line(client, lines, name, stack) for name in names}
+            transport = client.get_transport()
+
+            def check() -> None:
+                if transport is None or not transport.is_active():
+                    raise PlaceLost(f"the connection to {self.name} broke", hint=f"is {self.spec.address} still there?")
+
+            try:
+                yield qemu.Qemu(log, ours["console"], ours["monitor"], ours.get("channel"), keeper.close, check)
+            finally:
+                keeper.close()
+
+    @contextlib.contextmanager
+    def _connected(self) -> Iterator[paramiko.SSHClient]:
+        """Host keys are those that are known, and no others. Raises PlaceLost."""
+        client = paramiko.SSHClient()
+        spec = self.spec
+        try:
+            known = Path(spec.known_hosts).expanduser()
+            if known.exists():
+                client.load_host_keys(str(known))
+            client.set_missing_host_key_policy(paramiko.RejectPolicy())
+            client.connect(
+                spec.hostname,
+                int(spec.port),
+                spec.login,
+                key_filename=str(Path(spec.key).expanduser()) if spec.key else None,
+                look_for_keys=not spec.key,
+                timeout=_CONNECT_SECONDS,
+                auth_timeout=_CONNECT_SECONDS,
+                banner_timeout=_CONNECT_SECONDS,
+            )
+        except (paramiko.SSHException, OSError) as error:
+            client.close()
+            raise PlaceLost(f"{self.name} ({spec.address}): {error}", hint=_hint(error, spec)) from error
+        with client:
+            transport = client.get_transport()
+            assert transport
+            transport.set_keepalive(_ALIVE_SECONDS)
+            if isinstance(transport.sock, socket.socket):
+                transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * _ALIVE_SECONDS)
+                transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            yield client
+
+    def _sent(self, client: paramiko.SSHClient, path: Path) -> Path:
+        """Where the file is there, sent unless it was before. What is there is believed when its digest is right."""
+        digest = file_digest(path)
+        there = PurePosixPath(self.spec.folder) / digest
+        quoted = shlex.quote(str(there))
+        # Guests that start at once send it once.
+        with self._sending:
+            if self._command(client, f"sha256sum {quoted} 2>/dev/null || true").partition(" ")[0] == digest:
+                return Path(there)
+            self._command(client, f"mkdir -p {shlex.quote(self.spec.folder)}")
+            try:
+                with client.open_sftp() as sftp:
+                    draft = f"{there}.{threading.get_ident()}"
+                    try:
+                        sftp.put(str(path), draft)
+                        sftp.posix_rename(draft, str(there))
+                    except OSError:
+                        with contextlib.suppress(OSError):
+                            sftp.remove(draft)
+                        raise
+            except (OSError, EOFError, paramiko.SSHException) as error:
+                hint = "is its disk full?"
+                raise PlaceLost(f"{path.name} cannot be sent to {self.name}: {error}", hint=hint) from error
+        return Path(there)
+
+    def ask(self, command: str) -> str:
+        """What a shell command prints there. Raises PlaceLost if it fails."""
+        with self._connected() as client:
+            return self._command(client, command)
+
+    def succeeds(self, command: str) -> bool:
+        """Raises PlaceLost if that cannot be found out."""
+        return self.ask(f"if {command} >/dev/null 2>&1; then echo yes; else echo no; fi").strip() == "yes"
+
+    def _command(self, client: paramiko.SSHClient, command: str) -> str:
+        """What it prints. Raises PlaceLost if it fails."""
+        try:
+            _, output, errors = client.exec_command(command, timeout=_COMMAND_SECONDS)
+            said, complained = output.read().decode(errors="replace"), errors.read().decode(errors="replace")
+            status = output.channel.recv_exit_status()
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raise PlaceLost(f"{self.name}: `{command}`: {error}", hint="is the connection still there?") from error
+        if status:
+            raise PlaceLost(f"{self.name}: `{command}` ended with {status}", hint=complained.strip()[-500:])
+        return said
+
+    def _run(self, client: paramiko.SSHClient, program: str, *arguments: str) -> paramiko.Channel:
+        """One of our own programs."""
+        transport = client.get_transport()
+        try:
+            assert transport
+            channel = transport.open_session(timeout=_CONNECT_SECONDS)
+            channel.set_combine_stderr(True)
+            channel.exec_command(shlex.join(["python3", "-c", (_HERE / program).read_text(), *arguments]))
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raise PlaceLost(f"{self.name}: {program}: {error}", hint="has it python3?") from error
+        return channel
+
+    def _line(self, client: paramiko.SSHClient, lines: str, name: str, stack: contextlib.ExitStack) -> socket.socket:
+        """Our end of one of the keeper's lines."""
+        channel = self._run(client, "relay.py", lines, name)
+        here, ours = socket.socketpair()
+        stack.enter_context(here)
+        stack.callback(channel.close)
+
+        def hang_up() -> None:
+            with contextlib.suppress(OSError):
+                ours.shutdown(socket.SHUT_RDWR)
+            channel.close()
+
+        _pump(lambda: channel.recv(_CHUNK), ours.sendall, hang_up)
+        _pump(lambda: ours.recv(_CHUNK), channel.sendall, hang_up)
+        stack.callback(ours.close)
+        return here
+
+
+def _pump(read: Callable[[], bytes], write: Callable[[bytes], object], end: Callable[[], None] = lambda: None) -> None:
+    """In a thread of its own, until either side ends."""
+
+    def pump() -> None:
+        with contextlib.suppress(OSError, EOFError, ValueError):
+            while data := read():
+                write(data)
+        end()
+
+    threading.Thread(target=pump, name="ssh", daemon=True).start()
+
+
+def _first_line(channel: paramiko.Channel) -> str:
+    said = b""
+    while not said.endswith(b"\n") and (more := channel.recv(1)):
+        said += more
+    return said.decode(errors="replace").strip()
+
+
+def _hint(error: Exception, spec: HostSpec) -> str:
+    """What helps against what paramiko says."""
+    if isinstance(error, paramiko.BadHostKeyException):
+        return f"its host key is not the one in {spec.known_hosts}: is it the machine that you think it is?"
+    if "not found in known_hosts" in str(error):
+        return f"check its key, then: ssh-keyscan -p {spec.port} {spec.hostname} >> {spec.known_hosts}"
+    if isinstance(error, paramiko.AuthenticationException):
+        return f"can {spec.login} log in there with {spec.key or 'ssh-agent'}?"
+    return "is it up, and is the address right?"
