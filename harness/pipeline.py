@@ -194,37 +194,39 @@ def _tasks(context: Context, points: Sequence[Point], built: Callable[[], None])
 def _finish(directory: Path, events: Journal, code: int, error: str, history: History | None) -> RunReport:
     """Whatever happened, what is known gets reported; a full disk may keep us from writing it down."""
     report = read_run(directory)
-    if not code:
-        outcomes = report.count()
-        red = any(not outcome.green for outcome in outcomes)
-        code = 3 if Outcome.ERROR in outcomes else 1 if red or not outcomes else 0
-        if found := report.bisected:
-            code = 0 if found.verdict is journal.Verdict.GREEN else 1
-    try:
-        if history and (compared := history.compared(report)):
-            report.add(compared)
-            events.write(compared)
-        report.finished = journal.RunFinished(journal.now(), code, error)
+    report.finished = finished = journal.RunFinished(journal.now(), code or _code(report), error)
+
+    def remember() -> None:
         if history:
+            if compared := history.compared(report):
+                report.add(compared)
+                events.write(compared)
             history.record(report)
-    except KeyboardInterrupt:
-        report.finished = journal.RunFinished(journal.now(), code or 130, f"{error}\nnot in the history: interrupted".strip())
-    except (HarnessError, OSError) as failure:
-        # The night is not what it was asked to be: one that remembers.
-        report.finished = journal.RunFinished(journal.now(), code or 3, f"{error}\nerror: {failure}".strip())
-    for name, write in (("junit.xml", junit.write), ("report.html", page.write)):
+
+    steps: dict[str, Callable[[], None]] = {
+        "the history": remember,
+        "junit.xml": lambda: junit.write(report, directory / "junit.xml"),
+        "report.html": lambda: page.write(report, directory / "report.html"),
+        # Last, for the journal is the truth.
+        "journal.jsonl": lambda: events.write(finished),
+    }
+    for what, write in steps.items():
         try:
-            write(report, directory / name)
-        except Exception as failure:
-            # Neither takes the other along, nor the run's own result.
-            said = f"error: no {name}: {type(failure).__name__}: {failure}"
-            report.finished = journal.RunFinished(journal.now(), code or 3, f"{report.finished.error}\n{said}".strip())
-    try:
-        events.write(report.finished)  # last, for the journal is the truth
-    except OSError as failure:
-        said = f"{report.finished.error}\nerror: {failure}".strip()
-        report.finished = journal.RunFinished(journal.now(), code or 3, said)
+            write()
+        except (Exception, KeyboardInterrupt) as failure:
+            # None takes the others along, nor the run's own result.
+            said = f"{finished.error}\nerror: {what}: {failure or type(failure).__name__}".strip()
+            worse = 130 if isinstance(failure, KeyboardInterrupt) else 3
+            report.finished = finished = journal.RunFinished(finished.time, finished.exit_code or worse, said)
     return report
+
+
+def _code(report: RunReport) -> int:
+    """The exit code of a run that ended by itself."""
+    if report.bisected:
+        return 0 if report.bisected.verdict is journal.Verdict.GREEN else 1
+    outcomes = report.count()
+    return 3 if Outcome.ERROR in outcomes else 1 if not outcomes or any(not outcome.green for outcome in outcomes) else 0
 
 
 def _manifest(request: Request) -> dict[str, Any]:

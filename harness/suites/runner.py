@@ -64,6 +64,20 @@ class _Planned(Struct, frozen=True):
         return f"{self.suite.name}:{self.case.label}"
 
 
+class _Serving:
+    """How one guest of several has fared so far."""
+
+    def __init__(self, who: str, judged: bool) -> None:
+        """`who` tells it from the others; `judged` is whether somebody has looked at a first boot."""
+        self.who = who
+        self.judged = judged
+        self.booted = False
+        """The last time."""
+        self.boots = 0
+        self.misboots = 0
+        self.excuses = _MISBOOTS
+
+
 class Session:
     """All wanted cases of one kernel, run by one guest or by several that take turns at one queue.
 
@@ -154,49 +168,52 @@ class Session:
         return last
 
     def _serve(self, number: int) -> None:
-        judged, booted, boots, misboots, excuses = number > 1 or self._before.judged, False, 0, 0, _MISBOOTS
-        guest_name = "-".join(filter(None, [self._name, str(number) if number > 1 else ""]))
-        who = f" of guest {guest_name}" if guest_name else ""
-        while self._queue or not judged or (number == 1 and self._in_order):
-            boots += 1
+        name = "-".join(filter(None, [self._name, str(number) if number > 1 else ""]))
+        log = f"console-{name}" if name else "console"
+        now = _Serving(f" of guest {name}" if name else "", number > 1 or self._before.judged)
+        while self._queue or not now.judged or (number == 1 and self._in_order):
+            now.boots += 1
             try:
-                with self._start(
-                    self._quiet if judged else self._boot, f"console-{guest_name}" if guest_name else "console"
-                ) as guest:
-                    try:
-                        guest.wait_for_agent()
-                    except GuestGone as gone:
-                        outcome, title, evidence = self._what_killed(gone)
-                        which = f" at boot {boots}" if booted else ""
-                        self._emit(CaseResult("boot", f"agent{who}{which}", outcome, diagnostic=title, log=evidence))
-                        if not booted:
-                            break
-                        # It could boot before, so once more; it is not tried a third time.
-                        booted = False
-                        continue
-                    booted = True
-                    splats = guest.console.take_splats()
-                    if excuses and guest.misboot:
-                        misboots += 1
-                        excuses -= 1
-                        boots -= 1
-                        titles, text = self._told(splats)
-                        said = f"started again: {guest.misboot}\n{titles}".strip()
-                        self._emit(CaseResult("boot", f"misboot {misboots}{who}", Outcome.SKIP, diagnostic=said, log=text))
-                        continue
-                    if splats:
-                        self._emit(self._console(splats, f"console{who}" if boots == 1 else f"console of boot {boots}{who}"))
-                    excuses = _MISBOOTS
-                    if judged:
-                        self._durations.note("boot", guest.boot_seconds)
-                    else:
-                        self._judge(guest, clean=not splats)
-                        self._before.note_judged()
-                        judged = True
-                    self._take_cases(guest, number, who)
+                with self._start(self._quiet if now.judged else self._boot, log) as guest:
+                    if not self._use(guest, number, now):
+                        break
             except PlaceLost:
                 # The way to it broke, which says nothing of the kernel; the next one is started elsewhere.
-                boots -= 1
+                now.boots -= 1
+
+    def _use(self, guest: Guest, number: int, now: _Serving) -> bool:
+        """Wait for it, judge it if nobody has, and run cases. False if there is no use in another boot."""
+        try:
+            guest.wait_for_agent()
+        except GuestGone as gone:
+            outcome, title, evidence = self._what_killed(gone)
+            which = f" at boot {now.boots}" if now.booted else ""
+            self._emit(CaseResult("boot", f"agent{now.who}{which}", outcome, diagnostic=title, log=evidence))
+            # If it could boot before, once more; it is not tried a third time.
+            again, now.booted = now.booted, False
+            return again
+        now.booted = True
+        splats = guest.console.take_splats()
+        if now.excuses and guest.misboot:
+            now.misboots += 1
+            now.excuses -= 1
+            now.boots -= 1
+            titles, text = self._told(splats)
+            said = f"started again: {guest.misboot}\n{titles}".strip()
+            self._emit(CaseResult("boot", f"misboot {now.misboots}{now.who}", Outcome.SKIP, diagnostic=said, log=text))
+            return True
+        if splats:
+            which = "" if now.boots == 1 else f" of boot {now.boots}"
+            self._emit(self._console(splats, f"console{which}{now.who}"))
+        now.excuses = _MISBOOTS
+        if now.judged:
+            self._durations.note("boot", guest.boot_seconds)
+        else:
+            self._judge(guest, clean=not splats)
+            self._before.note_judged()
+            now.judged = True
+        self._take_cases(guest, number, now.who)
+        return True
 
     def _judge(self, guest: Guest, clean: bool) -> None:
         for suite, selection in self._suites:
