@@ -28,10 +28,12 @@ from harness.results import page, read_run
 from harness.suites import QUIET
 from tests import sample
 from tests.browser import Browser
+from tests.sshd import Sshd, hosts_toml
 
 ARCH = "x86_64"
 LOG_BYTES = 100_000_000
 BOOTS = 15
+SSH_RUNS = 7
 
 # What a user would write who wants the same tests and takes the rest as it comes: QEMU's default machine, found over ACPI.
 PLAIN = """\
@@ -53,7 +55,9 @@ def harness(*arguments: str, out: Path) -> float:
     """Seconds that a whole run takes."""
     start = time.monotonic()
     command = [sys.executable, "-m", "harness", "run", "--series", "none", "--arch", ARCH, "--out", str(out), *arguments]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    # No night of the user's.
+    environment = {**os.environ, "HARNESS_HISTORY": str(out / "history.sqlite")}
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
     return time.monotonic() - start
 
 
@@ -224,6 +228,24 @@ def results() -> str:
     return f"result lines a second: {told[0]} flat, {told[1]} in subtests with printk's prefix (at least 200,000)"
 
 
+def ssh() -> str:
+    """A kernel that is there, booted and tested here and through SSH on this very machine, in turn."""
+    arguments = ("--suite", "kunit", "--suite", "samples")
+    seconds = []
+    with tempfile.TemporaryDirectory() as folder:
+        server = Sshd(Path(folder))
+        hosts = hosts_toml(Path(folder) / "hosts.toml", server.spec())
+        try:
+            for number in range(SSH_RUNS + 1):
+                here = harness(*arguments, out=Path(folder) / "here")
+                there = harness(*arguments, "--hosts", str(hosts), out=Path(folder) / "there")
+                seconds += [(here, there)] if number else []  # the first one sends the files
+        finally:
+            server.stop()
+    here, there = (statistics.median(each) for each in zip(*seconds, strict=True))
+    return f"{there:.2f} s through SSH, {here:.2f} s here: {there / here:.3f} (at most 1.10)"
+
+
 def report() -> str:
     """The page of a night of six architectures with 6,000 cases: its size, and how soon a browser shows and filters it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -248,6 +270,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "scan": scan,
     "results": results,
     "report": report,
+    "ssh": ssh,
     "memory": memory,
     "warm": warm,
     "boot": boot,
