@@ -21,7 +21,7 @@ from harness.cache import Cache
 from harness.errors import HarnessError, UserError
 from harness.guest import HERE
 from harness.guest.initramfs import SELFTESTS
-from harness.hosts import Fleet, SshHost
+from harness.hosts import Fleet
 from harness.job import Context, Job
 from harness.model import AppliedSeries, Outcome, Point
 from harness.progress import Progress
@@ -166,7 +166,7 @@ def _prepared(
     cores = request.jobs or len(os.sched_getaffinity(0))
     with contextlib.closing(kernel.Jobserver(cores)) as jobserver:
         news = series.points.news(request.points)
-        fleet = Fleet([SshHost(spec) for spec in request.hosts])
+        fleet = Fleet(request.hosts)
         context = Context(request, cache, source, applied, before, events, progress, jobserver, selftests, fleet, news)
         yield Prepared(context, cores, unlock)
 

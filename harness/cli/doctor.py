@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
@@ -10,8 +12,11 @@ from rich.markup import escape
 
 from harness import arch, doctor
 from harness.cli.root import ERR, OUT, cli, hosts_option
-from harness.hosts import SshHost, examine, read_hosts
+from harness.hosts import HostSpec, read_hosts
 from harness.model import to_json
+
+if TYPE_CHECKING:
+    from harness.hosts.examine import HostFinding
 
 
 @cli.command("doctor")
@@ -29,7 +34,7 @@ def doctor_command(archs: tuple[str, ...], toolchain: str, tests: bool, hosts: P
     else:
         findings = doctor.examine(wanted, toolchain, tests)
     command = doctor.plan(findings).text
-    there = [one for spec in (read_hosts(hosts) if hosts else ()) for one in examine(SshHost(spec))]
+    there = _there(read_hosts(hosts)) if hosts else []
     if as_json:
         fields = ("name", "purpose", "minimum", "optional")
         rows = [
@@ -47,6 +52,14 @@ def doctor_command(archs: tuple[str, ...], toolchain: str, tests: bool, hosts: P
         if command:
             OUT.print(f"\n{escape(command)}")
     return 3 if doctor.missing(findings) or any(one.problem for one in there) else 0
+
+
+def _there(specs: Sequence[HostSpec]) -> list[HostFinding]:
+    # What it needs takes a while to import.
+    from harness.hosts.examine import examine
+    from harness.hosts.ssh import SshHost
+
+    return [one for spec in specs for one in examine(SshHost(spec))]
 
 
 def _tell(state: str, colour: str, name: str, purpose: str) -> None:

@@ -1,8 +1,6 @@
-"""Other machines that guests run on."""
+"""Other machines that guests run on. Who has none does not wait for paramiko to be imported: `ssh` and `examine` are not here."""
 
 from harness.hosts.config import HostSpec, read_hosts
-from harness.hosts.examine import HostFinding, examine
 from harness.hosts.fleet import Fleet
-from harness.hosts.ssh import SshHost
 
-__all__ = ["Fleet", "HostFinding", "HostSpec", "SshHost", "examine", "read_hosts"]
+__all__ = ["Fleet", "HostSpec", "read_hosts"]

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from harness.arch import Arch
 from harness.guest import HERE, Accelerator, Place
-from harness.hosts.ssh import SshHost
+from harness.hosts.config import HostSpec
+
+if TYPE_CHECKING:
+    from harness.hosts.ssh import SshHost
 
 
 class Fleet:
     """This machine, and those of hosts.toml until the way to one breaks."""
 
-    def __init__(self, hosts: Sequence[SshHost] = ()) -> None:
+    def __init__(self, specs: Sequence[HostSpec] = ()) -> None:
+        hosts = _reached_by_ssh(specs) if specs else []
         self._lock = threading.Lock()
-        self._hosts = list(hosts)
+        self._hosts = hosts
         self._jobs = {host.name: 0 for host in hosts}
 
     @property
@@ -38,3 +43,9 @@ class Fleet:
         """It is not chosen any more."""
         with self._lock:
             self._hosts = [host for host in self._hosts if host is not place]
+
+
+def _reached_by_ssh(specs: Sequence[HostSpec]) -> list[SshHost]:
+    from harness.hosts.ssh import SshHost
+
+    return [SshHost(spec) for spec in specs]

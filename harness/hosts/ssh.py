@@ -4,11 +4,12 @@ connection."""
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import shlex
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -36,14 +37,22 @@ class SshHost:
         self.spec = spec
         self.name = spec.name
         self._sending = threading.Lock()
-        self._boot_id = ""
+        self._sent_before: set[str] = set()
+        """Digests of what was seen there in this run."""
+        self._known: dict[str, tuple[str, str]] = {}
 
     def key(self, arch: Arch) -> str:
-        self._boot_id = self._boot_id or self.ask("cat /proc/sys/kernel/random/boot_id").strip()
-        return f"{self._boot_id}-{arch.name}"
+        return f"{self._facts(arch)[0]}-{arch.name}"
 
     def version(self, arch: Arch) -> str:
-        return self.ask(f"{shlex.quote(arch.guest.program)} --version").splitlines()[0]
+        return self._facts(arch)[1]
+
+    def _facts(self, arch: Arch) -> tuple[str, str]:
+        """Since when the machine runs, and which QEMU it has: asked once."""
+        if arch.name not in self._known:
+            told = self.ask(f"cat /proc/sys/kernel/random/boot_id; {shlex.quote(arch.guest.program)} --version").splitlines()
+            self._known[arch.name] = told[0].strip(), told[1]
+        return self._known[arch.name]
 
     def accelerator(self, arch: Arch, boot: Boot, cache: Cache, wanted: str) -> Accelerator:
         """As hosts.toml says, if a guest was seen to run on it."""
@@ -65,8 +74,7 @@ class SshHost:
             there = msgspec.structs.replace(boot, image=image, initramfs=initramfs)
             keeper = self._run(client, "keeper.py")
             asked = {"argv": qemu.arguments(arch, accelerator, there, chardevs), "lines": names}
-            keeper.sendall(f"{json.dumps(asked)}\n".encode())
-            lines = _first_line(keeper)
+            lines = self._told(keeper, asked)
             file = stack.enter_context(log.open("ab", buffering=0))
             _pump(lambda: keeper.recv(_CHUNK), file.write)
             ours = {name: self._line(client, lines, name, stack) for name in names}
@@ -76,10 +84,9 @@ class SshHost:
                 if transport is None or not transport.is_active():
                     raise PlaceLost(f"the connection to {self.name} broke", hint=f"is {self.spec.address} still there?")
 
-            try:
-                yield qemu.Qemu(log, ours["console"], ours["monitor"], ours.get("channel"), keeper.close, check)
-            finally:
-                keeper.close()
+            end = functools.partial(_close, keeper)
+            stack.callback(end)
+            yield qemu.Qemu(log, ours["console"], ours["monitor"], ours.get("channel"), end, check)
 
     @contextlib.contextmanager
     def _connected(self) -> Iterator[paramiko.SSHClient]:
@@ -120,7 +127,10 @@ class SshHost:
         quoted = shlex.quote(str(there))
         # Guests that start at once send it once.
         with self._sending:
+            if digest in self._sent_before:
+                return Path(there)
             if self._command(client, f"sha256sum {quoted} 2>/dev/null || true").partition(" ")[0] == digest:
+                self._sent_before.add(digest)
                 return Path(there)
             self._command(client, f"mkdir -p {shlex.quote(self.spec.folder)}")
             try:
@@ -136,6 +146,7 @@ class SshHost:
             except (OSError, EOFError, paramiko.SSHException) as error:
                 hint = "is its disk full?"
                 raise PlaceLost(f"{path.name} cannot be sent to {self.name}: {error}", hint=hint) from error
+            self._sent_before.add(digest)
         return Path(there)
 
     def ask(self, command: str) -> str:
@@ -171,17 +182,31 @@ class SshHost:
             raise PlaceLost(f"{self.name}: {program}: {error}", hint="has it python3?") from error
         return channel
 
+    def _told(self, keeper: paramiko.Channel, asked: Mapping[str, object]) -> str:
+        """Where the keeper hands out the lines of what it was asked for."""
+        said = b""
+        try:
+            keeper.sendall(f"{json.dumps(asked)}\n".encode())
+            while not said.endswith(b"\n") and (more := keeper.recv(1)):
+                said += more
+        except (OSError, EOFError, paramiko.SSHException) as error:
+            raise PlaceLost(f"{self.name}: {error}", hint="is the connection still there?") from error
+        told = said.decode(errors="replace").strip()
+        if not told.startswith("/"):
+            raise PlaceLost(f"{self.name} cannot keep a guest: {told or 'no word'}", hint="harness doctor --hosts FILE")
+        return told
+
     def _line(self, client: paramiko.SSHClient, lines: str, name: str, stack: contextlib.ExitStack) -> socket.socket:
         """Our end of one of the keeper's lines."""
         channel = self._run(client, "relay.py", lines, name)
         here, ours = socket.socketpair()
         stack.enter_context(here)
-        stack.callback(channel.close)
+        stack.callback(_close, channel)
 
         def hang_up() -> None:
             with contextlib.suppress(OSError):
                 ours.shutdown(socket.SHUT_RDWR)
-            channel.close()
+            _close(channel)
 
         _pump(lambda: channel.recv(_CHUNK), ours.sendall, hang_up)
         _pump(lambda: ours.recv(_CHUNK), channel.sendall, hang_up)
@@ -201,11 +226,10 @@ def _pump(read: Callable[[], bytes], write: Callable[[bytes], object], end: Call
     threading.Thread(target=pump, name="ssh", daemon=True).start()
 
 
-def _first_line(channel: paramiko.Channel) -> str:
-    said = b""
-    while not said.endswith(b"\n") and (more := channel.recv(1)):
-        said += more
-    return said.decode(errors="replace").strip()
+def _close(channel: paramiko.Channel) -> None:
+    """Whether there is anybody left to be told or not."""
+    with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+        channel.close()
 
 
 def _hint(error: Exception, spec: HostSpec) -> str:

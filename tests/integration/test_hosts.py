@@ -20,7 +20,8 @@ import pytest
 from harness.arch import load
 from harness.guest import Accelerator, Guest, PlaceLost
 from harness.guest.guest import started
-from harness.hosts import HostSpec, SshHost
+from harness.hosts import HostSpec
+from harness.hosts.ssh import SshHost
 from harness.model import Outcome
 from harness.results import read_run
 from tests.conftest import heed_ctrl_c, survivors
@@ -59,7 +60,7 @@ def test_flood_arrives_byte_by_byte(guest: Guest) -> None:
     done = guest.run(f"seq {lines} | tee /dev/console | md5sum; stty -F /dev/console raw", "flood", 600)
     begin, end = done.console
     said = re.sub(rb"\[ *\d+\.\d+\][^\n]*\n|\r", b"", guest.console.path.read_bytes()[begin:end])
-    found = said[said.index(b"\n1\n2\n") + 1 :][: sum(len(str(number)) + 1 for number in range(1, lines + 1))]
+    found = said[said.index(b"1\n2\n3\n") :][: sum(len(str(number)) + 1 for number in range(1, lines + 1))]
     assert hashlib.md5(found).hexdigest() == done.output.split()[0]
 
 
@@ -186,6 +187,17 @@ def test_host_that_is_not_let_in_is_not_used(wrong: dict[str, str], hint: str, s
     with pytest.raises(PlaceLost) as caught:
         SshHost(sshd.spec(**paths)).version(load("x86_64"))
     assert re.search(hint, caught.value.hint)
+
+
+def test_host_without_python(machine: Machine, sshd: Sshd, tmp_path: Path) -> None:
+    """What its shell says is what we say."""
+    sshd.stop()
+    config = sshd.folder / "config"
+    config.write_text(config.read_text().replace("SetEnv ", "SetEnv PATH=/nowhere "))
+    sshd.start()
+    place = SshHost(sshd.spec())
+    with pytest.raises(PlaceLost), started(machine.arch, machine.accelerator, tmp_path, machine.boot, place=place):
+        pass
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from harness.arch import load
 from harness.guest import HERE, Accelerator
-from harness.hosts import Fleet, HostSpec, SshHost
+from harness.hosts import Fleet, HostSpec
 
 
-def host(name: str, *archs: str, accel: Accelerator = Accelerator.KVM, slots: int = 1) -> SshHost:
-    return SshHost(HostSpec(name, name, archs, accel=accel, slots=slots))
+def host(name: str, *archs: str, accel: Accelerator = Accelerator.KVM, slots: int = 1) -> HostSpec:
+    return HostSpec(name, name, archs, accel=accel, slots=slots)
 
 
 def chosen(fleet: Fleet, arch: str, times: int = 1) -> list[str]:
