@@ -33,7 +33,7 @@ from tests.sshd import Sshd, hosts_toml
 ARCH = "x86_64"
 LOG_BYTES = 100_000_000
 BOOTS = 15
-SSH_RUNS = 7
+SSH_RUNS = 3
 
 # What a user would write who wants the same tests and takes the rest as it comes: QEMU's default machine, found over ACPI.
 PLAIN = """\
@@ -230,7 +230,7 @@ def results() -> str:
 
 def ssh() -> str:
     """A kernel that is there, booted and tested here and through SSH on this very machine, in turn."""
-    arguments = ("--suite", "kunit", "--suite", "samples")
+    arguments = ("--suite", "boot", "--suite", "kunit", "--suite", "samples")
     seconds = []
     with tempfile.TemporaryDirectory() as folder:
         server = Sshd(Path(folder))

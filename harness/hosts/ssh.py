@@ -177,7 +177,7 @@ class SshHost:
             assert transport
             channel = transport.open_session(timeout=_CONNECT_SECONDS)
             channel.set_combine_stderr(True)
-            channel.exec_command(shlex.join(["python3", "-c", (_HERE / program).read_text(), *arguments]))
+            channel.exec_command(shlex.join(["python3", "-I", "-S", "-c", (_HERE / program).read_text(), *arguments]))
         except (OSError, EOFError, paramiko.SSHException) as error:
             raise PlaceLost(f"{self.name}: {program}: {error}", hint="has it python3?") from error
         return channel
