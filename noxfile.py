@@ -64,5 +64,5 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    session.install("mypy>=1.11", "nox", "types-psutil", "--editable", ".[test]")
+    session.install("mypy>=1.11", "nox", "types-paramiko", "types-psutil", "--editable", ".[test]")
     session.run("mypy", "harness", "tests", "noxfile.py")

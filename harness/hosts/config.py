@@ -64,6 +64,9 @@ def read_hosts(path: Path) -> tuple[HostSpec, ...]:
     except msgspec.DecodeError as error:
         hint = "each [[host]] has name, address and archs, and if need be user, key, known-hosts, accel and slots"
         raise UserError(f"{path}: {error}", hint=hint) from None
+    for one in hosts:
+        if one.key and not Path(one.key).expanduser().is_file():
+            raise UserError(f"{path}: host '{one.name}' has no key at {one.key}", hint="the file of a private key, or no `key`")
     names = [one.name for one in hosts]
     if twice := [name for name in names if names.count(name) > 1]:
         raise UserError(f"{path}: two hosts are called '{twice[0]}'", hint="a host is known by its name")

@@ -18,7 +18,6 @@ import paramiko
 from harness import process
 from harness.arch import Arch
 from harness.cache import Cache, file_digest
-from harness.errors import InfrastructureError
 from harness.guest import Accelerator, Boot, PlaceLost, kvm_runs, qemu
 from harness.hosts.config import HostSpec
 
@@ -55,11 +54,13 @@ class SshHost:
         return self._known[arch.name]
 
     def accelerator(self, arch: Arch, boot: Boot, cache: Cache, wanted: str) -> Accelerator:
-        """As hosts.toml says, if a guest was seen to run on it."""
-        if self.spec.accel is Accelerator.TCG or wanted == Accelerator.TCG:
+        """As hosts.toml says. Raises PlaceLost if that is not what is wanted, or if no guest was seen to run on it."""
+        if Accelerator.TCG in (self.spec.accel, wanted):
+            if wanted == Accelerator.KVM:
+                raise PlaceLost(f"{self.name} only lends its cores", hint="--accel auto takes them")
             return Accelerator.TCG
         if not kvm_runs(self, arch, boot, cache):
-            raise InfrastructureError(f"{self.name} has no KVM that runs", hint='accel = "tcg" if it only lends its cores')
+            raise PlaceLost(f"{self.name} has no KVM that runs", hint='accel = "tcg" if it only lends its cores')
         return Accelerator.KVM
 
     @contextlib.contextmanager
@@ -78,11 +79,14 @@ class SshHost:
             file = stack.enter_context(log.open("ab", buffering=0))
             _pump(lambda: keeper.recv(_CHUNK), file.write)
             ours = {name: self._line(client, lines, name, stack) for name in names}
-            transport = client.get_transport()
 
             def check() -> None:
-                if transport is None or not transport.is_active():
-                    raise PlaceLost(f"the connection to {self.name} broke", hint=f"is {self.spec.address} still there?")
+                try:
+                    # Its channels end a moment before a connection says that it is over: only an answer tells.
+                    self._command(client, "true")
+                except PlaceLost as lost:
+                    hint = f"is {self.spec.address} still there?"
+                    raise PlaceLost(f"the connection to {self.name} broke", hint=hint) from lost
 
             end = functools.partial(_close, keeper)
             stack.callback(end)
@@ -108,7 +112,7 @@ class SshHost:
                 auth_timeout=_CONNECT_SECONDS,
                 banner_timeout=_CONNECT_SECONDS,
             )
-        except (paramiko.SSHException, OSError) as error:
+        except (paramiko.SSHException, paramiko.hostkeys.InvalidHostKey, OSError) as error:
             client.close()
             raise PlaceLost(f"{self.name} ({spec.address}): {error}", hint=_hint(error, spec)) from error
         with client:

@@ -79,8 +79,12 @@ class Testing:
     def way(self) -> Way:
         """To where the guests are to run. Raises InfrastructureError."""
         boot = self._boot(self._selected, counts=False)
-        self._way = Way(self._fleet, self._arch, boot, self._cache, self._request.accel, self._reporter.say)
+        self._way = Way(self._fleet, self._arch, boot, self._cache, self._request.accel, self._moved)
         return self._way
+
+    def _moved(self, why: str) -> None:
+        self._reporter.say(why)
+        self._reporter.properties(moved=why)
 
     def tasks(self) -> list[Task]:
         """A first guest for each kind of machine; `way` was asked for before."""

@@ -21,14 +21,15 @@ class Way:
     version: str
     """Of QEMU there."""
 
-    def __init__(self, fleet: Fleet, arch: Arch, boot: Boot, cache: Cache, wanted: str, say: Callable[[str], None]) -> None:
-        """Raises InfrastructureError if an accelerator is wanted that cannot be had."""
+    def __init__(self, fleet: Fleet, arch: Arch, boot: Boot, cache: Cache, wanted: str, moved: Callable[[str], None]) -> None:
+        """`moved` is told why another machine takes over. Raises InfrastructureError if an accelerator is wanted that cannot be
+        had."""
         self._fleet = fleet
         self._arch = arch
         self._boot = boot
         self._cache = cache
         self._wanted = wanted
-        self._say = say
+        self._moved = moved
         self._choose()
 
     @contextlib.contextmanager
@@ -56,6 +57,6 @@ class Way:
             self._leave(lost)
 
     def _leave(self, lost: PlaceLost) -> None:
-        self._say(f"{lost.message}; what is left runs elsewhere")
+        self._moved(f"{lost.message}; what is left runs elsewhere")
         self._fleet.lose(self.place)
         self._choose()

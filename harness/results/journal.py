@@ -266,7 +266,7 @@ class RunReport:
     @property
     def uncompared(self) -> list[str]:
         """The jobs, `arch/point`, that were whole in an earlier run and are not in this one."""
-        places = {f"{job.arch}/{job.point}": job for job in self.jobs.values()}
+        places = {job.name: job for job in self.jobs.values()}
         return [name for name in (self.compared.since if self.compared else ()) if not places[name].finished]
 
     @property
@@ -311,6 +311,7 @@ class RunReport:
                     kept = {name: case for name, case in job.cases.items() if case.result.outcome is not Outcome.ERROR}
                     job.finished &= len(kept) == len(job.cases)
                     job.cases = kept
+                    job.outlived = job.outlived if job.finished else {}
             case Used():
                 self.usage = event.usage + self.usage if self.usage else event.usage
             case Compared():

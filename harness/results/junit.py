@@ -13,6 +13,7 @@ import junit_xml
 
 from harness.logs.lines import clean_text, shortened
 from harness.model import CaseResult, Outcome
+from harness.results import rundir
 from harness.results.journal import JobReport, RunReport
 
 ELEMENTS = {
@@ -45,9 +46,7 @@ def render(report: RunReport) -> str:
 
 
 def write(report: RunReport, path: Path) -> None:
-    draft = path.with_suffix(".draft")
-    draft.write_text(render(report), encoding="utf-8")
-    draft.rename(path)
+    rundir.replace(path, render(report).encode())
 
 
 def render_cases(name: str, results: Iterable[CaseResult]) -> str:
@@ -91,7 +90,7 @@ def _suites(report: RunReport, most: int) -> Iterable[junit_xml.TestSuite]:
                 timestamp=_time(job.started),
                 properties=_properties(job),
                 # The folder beside junit.xml that has the evidence. Without it, a reader looks for a source file called `suite`.
-                file=f"{job.arch}/{job.point}",
+                file=f"{job.name}",
             )
     # A run that was cut short may have no red case, or no case at all: whoever reads only this file has to see it.
     ended = report.cut_short

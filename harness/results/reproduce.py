@@ -11,7 +11,7 @@ from harness.results.journal import JobReport, RunReport
 STAGES = (*BUILT, "initramfs", "accelerator", "guest", "retry")
 """What is reported like a suite, but cannot be asked for."""
 
-_OF_A_GUEST = ("--selftests",)
+_OF_A_GUEST = ("--selftests", "--hosts")
 """Options that only a command takes that boots one."""
 _NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out", "--case", "--repeat", "--good", "--retry-flaky", "--history")
 _RESUMABLE = ("run", "bisect")
@@ -21,7 +21,8 @@ _FLAGS = ("--per-patch",)
 def reproduce(report: RunReport, job: JobReport, result: CaseResult, *others: JobReport) -> str:
     """One command that runs this case again: the run's own, narrowed to the case, of this job and of others of its
     architecture."""
-    build = result.suite in BUILT
+    given = any(word.partition("=")[0] == "--kernel" for word in (report.started.arguments if report.started else ()))
+    build = result.suite in BUILT and not given
     left_out = (*_NARROWED, *_OF_A_GUEST) if build else _NARROWED
     command = ["build" if build else "run"]
     words = iter(report.started.arguments[1:] if report.started else ())
@@ -34,15 +35,17 @@ def reproduce(report: RunReport, job: JobReport, result: CaseResult, *others: Jo
         elif not has_value:
             next(words, None)
     command += ["--arch", job.arch]
-    if not any(word.partition("=")[0] == "--kernel" for word in command):
+    if not given:
         points = [*_compared(report, job, result), *(one.point.partition("-")[0] for one in (job, *others))]
         command += ["--points", ",".join(dict.fromkeys(points))]
     if result.suite == "boot":
-        # KUnit is part of what the boot shows.
-        for suite in {"boot": 0, **{one.suite: 0 for one in job.results if one.suite == "kunit"}}:
-            command += ["--suite", suite]
+        command += ["--suite", "boot"]
+        # It is part of what the boot shows.
+        command += ["--suite", "kunit"] if any(one.suite == "kunit" for one in job.results) else []
     elif result.suite == "command":
         command += ["--cmd", result.name]
+    elif result.suite in BUILT and not build:
+        command += ["--suite", "none"]
     elif result.suite not in STAGES:
         command += ["--suite", f"{result.suite}:{glob.escape(result.name)}"]
     return shlex.join(["harness", *command])

@@ -36,11 +36,16 @@ def _make(path: Path) -> bool:
     return True
 
 
+def replace(path: Path, data: bytes) -> None:
+    """Write it whole: it is never half a file."""
+    draft = path.with_name(f".{path.name}")
+    draft.write_bytes(data)
+    draft.rename(path)
+
+
 def write_manifest(directory: Path, manifest: dict[str, Any]) -> None:
-    """run.toml: everything needed to repeat the run. Replaced whole, so it is never half a file."""
-    draft = directory / ".run.toml"
-    draft.write_bytes(msgspec.toml.encode(manifest, enc_hook=str))
-    draft.rename(directory / "run.toml")
+    """run.toml: everything needed to repeat the run."""
+    replace(directory / "run.toml", msgspec.toml.encode(manifest, enc_hook=str))
 
 
 def read_manifest(directory: Path) -> dict[str, Any]:

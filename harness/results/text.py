@@ -57,7 +57,7 @@ def _suites(report: RunReport) -> Table:
         for suite in dict.fromkeys(result.suite for result in job.results):
             outcomes = [result.outcome for result in job.results if result.suite == suite]
             counts = [str(outcomes.count(outcome) or "") for outcome in report.count()]
-            table.add_row(f"{job.arch}/{job.point} {suite}", *counts)
+            table.add_row(f"{job.name} {suite}", *counts)
     return table
 
 
@@ -76,7 +76,7 @@ def _points(report: RunReport) -> Table:
         leader = job.properties.get("results_of")
         patch = job.properties.get("patch", "none")
         told = [f"tested at {leader}" if leader else "", "" if patch == "none" else escape(clean(patch))]
-        table.add_row(f"{job.arch}/{job.point}", *cells, *told)
+        table.add_row(f"{job.name}", *cells, *told)
     return table
 
 
@@ -106,7 +106,7 @@ def bisected(report: RunReport, console: Console) -> None:
         result = job.cases[found.case].result
         if result.outcome.green:
             told = f"{result.id}\n    {result.diagnostic}".rstrip()
-            where = f"[green]{result.outcome.value}[/green] {job.arch}/{job.point}"
+            where = f"[green]{result.outcome.value}[/green] {job.name}"
             console.print(f"\n{where} {escape(clean_text(told))}", highlight=False, soft_wrap=True)
         else:
             _red(report, result, [job], console, _EVIDENCE)
@@ -160,7 +160,7 @@ def _red(report: RunReport, result: CaseResult, jobs: Sequence[JobReport], conso
     pointed_out = [line for line in result.log.splitlines()[:1] if line.startswith(POINTED_OUT)]
     diagnostic = "\n    ".join(clean(line) for line in [*result.diagnostic.splitlines(), *pointed_out])
     console.print(
-        f"\n[red]{result.outcome.value}[/red] {job.arch}/{job.point} {escape(clean(result.id))}\n    {escape(diagnostic)}",
+        f"\n[red]{result.outcome.value}[/red] {job.name} {escape(clean(result.id))}\n    {escape(diagnostic)}",
         highlight=False,
         soft_wrap=True,
     )

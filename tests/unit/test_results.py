@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import json
 import resource
+import shlex
 import signal
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from harness.cli.root import cli
 from harness.errors import UserError
 from harness.model import CaseResult, Outcome
 from harness.results import Journal, asjson, journal, read_run, rundir, text
 from harness.results.journal import RunReport
+from harness.results.reproduce import reproduce
 
 
 def report(directory: Path, *results: CaseResult) -> RunReport:
@@ -176,3 +179,19 @@ def test_only_one_writes(tmp_path: Path) -> None:
     with Journal(tmp_path) as events:
         events.write(journal.JobFinished(1.0, "x86_64", "last"))
     assert read_run(tmp_path).jobs["x86_64", "last"].finished
+
+
+@pytest.mark.parametrize("given", [(), ("--kernel", "bzImage")])
+@pytest.mark.parametrize("case", ["build:build", "config:config", "boot:console", "command:a b", "kunit:x[1]"])
+def test_command_that_runs_it_again_can_be_typed(case: str, given: tuple[str, ...], tmp_path: Path) -> None:
+    found = RunReport(tmp_path)
+    more = ("--selftests", "git:x", "--retry-flaky", "2", "--hosts", "hosts.toml", "--history", "h", "--per-patch", *given)
+    found.add(journal.RunStarted(1, "s", "t", ("run", *more)))
+    suite, _, name = case.partition(":")
+    result = CaseResult(suite, name, Outcome.FAIL)
+    found.add(journal.CaseFinished(1, "arm64", "last", result))
+    command, *words = shlex.split(reproduce(found, found.job("arm64", "last"), result))[1:]
+    parameters = cli.commands[command].make_context(command, words).params
+    assert parameters["archs"] == ("arm64",)
+    assert bool(parameters.get("kernel_image")) == bool(given)
+    assert not parameters.get("retries")

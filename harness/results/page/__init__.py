@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from harness.logs.lines import clean_text
 from harness.model import Outcome
+from harness.results import rundir
 from harness.results.journal import RunReport
 from harness.results.page import view
 from harness.results.page.symbols import SYMBOLS
@@ -37,9 +38,7 @@ def render(report: RunReport) -> str:
 
 
 def write(report: RunReport, path: Path) -> None:
-    draft = path.with_suffix(".draft")
-    draft.write_text(render(report), encoding="utf-8")
-    draft.rename(path)
+    rundir.replace(path, render(report).encode())
 
 
 @functools.cache

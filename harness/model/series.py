@@ -1,0 +1,178 @@
+"""Patches, and what a series says of itself."""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+
+class PatchState(StrEnum):
+    APPLIED = "applied"
+    FUZZY = "fuzzy"
+    """Applied by a 3-way merge: what is around the change is not what it was when the patch was made."""
+    UPSTREAM = "upstream"
+    """Its change is in the tree already."""
+    CONFLICT = "conflict"
+    FORBIDDEN = "forbidden"
+    """It touches what is not in the tree."""
+    NOT_TRIED = "not tried"
+    """An earlier patch of the series did not apply."""
+
+    @property
+    def good(self) -> bool:
+        return self in (PatchState.APPLIED, PatchState.FUZZY, PatchState.UPSTREAM)
+
+
+class Patch(Struct, frozen=True):
+    """One mail of a series: a file in `git am` form."""
+
+    name: str
+    path: Path
+    subject: str
+    files: tuple[str, ...]
+
+
+class CasePattern(Struct, frozen=True, forbid_unknown_fields=True):
+    """Cases by `suite:glob`, on some architectures (all if none is named), and why they are listed."""
+
+    case: str
+    reason: str
+    arch: tuple[str, ...] = ()
+
+
+class Claim(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Something that a series says it changes, or keeps: one value, seen in a guest, before and after."""
+
+    case: str
+    """A number and a short name."""
+    says: str
+    """The claim, in a line."""
+    script: str
+    """For the guest's shell. It prints one line `value: ...` and ends with status 0."""
+    patched: str
+    base: str = ""
+    not_on_base: str = ""
+    """Why it is not tried without the series, in place of `base`: what the base does could not be told from a failure."""
+    base_on: dict[str, str] = {}
+    """Architectures whose base shows another value than `base`."""
+    patched_on: dict[str, str] = {}
+    """Likewise for `patched`."""
+    needs: tuple[str, ...] = ()
+    """Symbols without which the value is ABSENT."""
+    seconds: float = 60.0
+
+    def on_base(self, arch: str) -> str:
+        return self.base_on.get(arch, self.base)
+
+    def on_patched(self, arch: str) -> str:
+        return self.patched_on.get(arch, self.patched)
+
+
+class Measure(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Something of a series' that costs: one number, seen in a guest."""
+
+    case: str
+    says: str
+    """What is measured, in a line."""
+    script: str
+    """As a claim's; its value is a number."""
+    unit: str = "instructions"
+    at_most: dict[str, float] = {}
+    """Architectures on which more than that, with the series, is red."""
+    limits_for: dict[str, str] = {}
+    """Symbols, and the values of the configuration that the limits are for: y or n."""
+    needs: tuple[str, ...] = ()
+    """Symbols without which there is nothing to measure."""
+    seconds: float = 60.0
+
+
+ABSENT = "absent"
+"""What a claim shows on a kernel that lacks what it needs."""
+
+
+class Evidence(Struct, frozen=True, forbid_unknown_fields=True):
+    """A piece of text that a file of the tree has, or lacks, if a change is in it already."""
+
+    file: str
+    has: str = ""
+    lacks: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.has) == bool(self.lacks):
+            raise ValueError(f"evidence in {self.file} needs one of `has` and `lacks`")
+
+
+class OriginalPatch(Struct, frozen=True, forbid_unknown_fields=True):
+    """What became of a patch of the original: it is upstream, or patches of ours do the same, or `reason` says why neither."""
+
+    title: str
+    upstream: Evidence | None = None
+    patches: tuple[str, ...] = ()
+    """Their numbers: NNNN."""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.upstream and self.patches:
+            raise ValueError(f"'{self.title}' is either upstream or in this series")
+        if not (self.upstream or self.patches or self.reason):
+            raise ValueError(f"'{self.title}' is neither upstream nor in this series: give the reason")
+
+
+class Origin(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """The series that another was written after."""
+
+    title: str
+    message_id: str = ""
+    base: str = ""
+    patches: tuple[OriginalPatch, ...] = msgspec.field(name="patch", default=())
+
+
+class Argued(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why checkpatch's remarks of a `type` stand, in the patches that a glob names."""
+
+    type: str
+    reason: str
+    patch: str = "*"
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise ValueError(f"checkpatch's {self.type} is argued without a reason")
+
+
+class Series(Struct, frozen=True):
+    """Patches in order. `digest` covers their order and content, nothing else."""
+
+    name: str
+    origin: str
+    digest: str
+    patches: tuple[Patch, ...] = ()
+    description: str = ""
+    tested_on: tuple[str, ...] = ()
+    fragment: Path | None = None
+    """Symbols that the series must bring; merged at every point, so that kernels compare, and proved where the series is in."""
+    must_run: tuple[CasePattern, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    measures: tuple[Measure, ...] = ()
+    written_after: Origin | None = None
+    base: str = ""
+    """What it was written for, if it says so: a commit, or words."""
+    repository: str = ""
+    """The git repository that it comes from, which may have the blobs that a 3-way merge wants."""
+    notes: tuple[str, ...] = ()
+    """How it was come by: what was left out, who signed it."""
+    argued: tuple[Argued, ...] = ()
+    """A series that argues with checkpatch has nothing to hide from it: what is not argued is an error."""
+
+    @property
+    def facts(self) -> list[str]:
+        """What is to be known of where it comes from, for people."""
+        return [*([f"base: {self.base}"] if self.base else []), *self.notes]
+
+    @property
+    def base_commit(self) -> str:
+        """`base`, if it is a commit."""
+        return self.base if re.fullmatch(r"[0-9a-f]{12,64}", self.base) else ""
