@@ -46,8 +46,10 @@ def file_digest(path: Path) -> str:
 
 
 class Cache:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, wait: bool = False) -> None:
+        """`wait` for the lock if another process has it."""
         self.root = root.resolve()
+        self._wait = wait
 
     def directory(self, name: str) -> Path:
         path = self.root / name
@@ -59,7 +61,7 @@ class Cache:
         """Be the only one who builds in the cache, for the length of the block or until what it yields is called: who only reads
         what is finished needs no lock. The system frees the lock of a process that is gone, however it went.
 
-        Raises UserError if another process has it."""
+        Raises UserError if another process has it and we do not wait."""
         try:
             self.root.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -67,12 +69,12 @@ class Cache:
         owner = self.root / "owner"
         lock = filelock.FileLock(self.root / "lock", thread_local=False)
         try:
-            lock.acquire(timeout=0)
+            lock.acquire(timeout=-1 if self._wait else 0)
         except filelock.Timeout:
             who = owner.read_text().strip() if owner.exists() else "unknown"
             raise UserError(
                 f"another run (process {who}) is building in the cache {self.root}",
-                hint="wait for it to be done with that, or give this run a cache of its own: --cache DIR",
+                hint="wait for it to be done with that (--wait), or give this run a cache of its own: --cache DIR",
             ) from None
         except OSError as error:
             raise UserError(f"cannot write to the cache {self.root}: {error.strerror}", hint="--cache DIR") from error

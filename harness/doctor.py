@@ -44,9 +44,8 @@ class Finding(Struct, frozen=True):
         return not self.problem
 
 
-_COMMON = (
-    Need("git", "trees and series", "git", "git-core"),
-    Need("tar", "selftests of the tree", "tar", "tar"),
+_ALWAYS = (Need("git", "trees and series", "git", "git-core"), Need("tar", "selftests of the tree", "tar", "tar"))
+_BUILDS = (
     Need("make", "kbuild", "make", "make"),
     Need("gcc", "the kernel's host tools", "gcc", "gcc"),
     Need("libc headers", "the kernel's host tools", "libc6-dev", "glibc-devel", files=("include/stdio.h",)),
@@ -68,9 +67,10 @@ _TESTS = (Need("chromedriver", "tests of the report's page", "chromium-driver", 
 
 def needs(archs: Iterable[Arch], toolchain: str = kernel.AUTO, tests: bool = False) -> list[Need]:
     """Everything that jobs for these architectures need, and the harness's own `tests`, each once. Of two needs for one program
-    the newer version counts."""
+    the newer version counts. Without architectures nothing is built."""
     found: dict[str, Need] = {}
-    for need in (*_COMMON, *(_TESTS if tests else ()), *(need for arch in archs for need in _needs_of(arch, toolchain))):
+    special = [need for arch in archs for need in _needs_of(arch, toolchain)]
+    for need in (*_ALWAYS, *(_BUILDS if special else ()), *(_TESTS if tests else ()), *special):
         other = found.get(need.name)
         if other is None or packages.number(need.minimum) > packages.number(other.minimum):
             found[need.name] = need

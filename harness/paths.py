@@ -6,10 +6,10 @@ from pathlib import Path
 
 import platformdirs
 
-_package = Path(__file__).resolve().parent
-_checkout = _package.parent
+PACKAGE = Path(__file__).resolve().parent
+_checkout = PACKAGE.parent
 
-DATA = _checkout if (_checkout / "patches").is_dir() else _package / "data"
+DATA = _checkout if (_checkout / "patches").is_dir() else PACKAGE / "data"
 """patches/, configs/ and qemu/: beside the package in a checkout, inside it in an installed wheel."""
 
 PATCHES = DATA / "patches"

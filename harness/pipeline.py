@@ -10,8 +10,9 @@ import os
 import platform
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
@@ -22,13 +23,16 @@ from harness.errors import HarnessError, UserError
 from harness.guest import HERE
 from harness.guest.initramfs import SELFTESTS
 from harness.hosts import Fleet
-from harness.job import Context, Job
+from harness.job import Context, Job, away
 from harness.model import AppliedSeries, Outcome, Point
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import History, Journal, RunReport, journal, junit, page, read_run, rundir
 from harness.schedule import Scheduler, Task
 from harness.suites.policy import read_known
+
+if TYPE_CHECKING:
+    from harness.cluster.dask import Cluster
 
 
 class Prepared(Struct, frozen=True):
@@ -42,11 +46,17 @@ class Prepared(Struct, frozen=True):
     def test(self, points: Sequence[Point], built: Callable[[], None] = lambda: None) -> None:
         """Build and test all that was asked for at these points, less what was done before. What comes of it is in the journal.
         `built` is called when all of it is built."""
-        scheduler = Scheduler(self.cores, slots=self.context.fleet.slots)
+        context = self.context
+        if context.cluster:
+            built()
+            errands = away.tasks(context, points)
+            Scheduler(self.cores, slots={away.PLACE: len(errands)}).run(errands)
+            return
+        scheduler = Scheduler(self.cores, slots=context.fleet.slots)
         try:
-            scheduler.run(_tasks(self.context, points, built))
+            scheduler.run(_tasks(context, points, built))
         finally:
-            self.context.events.write(journal.Used(journal.now(), scheduler.usage))
+            context.events.write(journal.Used(journal.now(), scheduler.usage))
 
 
 Plan = Callable[[Prepared], None]
@@ -67,7 +77,7 @@ def run(
 
     Raises UserError before anything was started; later errors are part of the report."""
     read_known()  # so that a damaged file is said before anything is started
-    with cache.lock() as unlock:
+    with _cluster(request) as cluster, cache.lock() as unlock:
         directory = rundir.create(out, request.series.name)
         said = journal.RunStarted(
             journal.now(),
@@ -79,7 +89,8 @@ def run(
             request.scope,
         )
         with Journal(directory) as events:
-            return _perform(request, cache, RunReport(directory), said, events, progress, unlock, plan, history)
+            setting = _Setting(request, cache, cluster, RunReport(directory), events, progress, unlock)
+            return _perform(setting, said, plan, history)
 
 
 def resume(
@@ -90,30 +101,42 @@ def resume(
     Raises UserError if the series is another one by now."""
     read_known()
     # Read only when nobody else can write it any more.
-    with cache.lock() as unlock, Journal(directory) as events:
+    with _cluster(request) as cluster, cache.lock() as unlock, Journal(directory) as events:
         before = read_run(directory)
         if before.started is None or before.started.digest != request.series.digest:
             raise UserError(f"{request.series.name} is not what it was when {directory} began", hint="start a new run")
         said = journal.RunResumed(journal.now())
         before.add(said)
-        return _perform(request, cache, before, said, events, progress, unlock, plan, history)
+        return _perform(_Setting(request, cache, cluster, before, events, progress, unlock), said, plan, history)
 
 
-def _perform(
-    request: Request,
-    cache: Cache,
-    before: RunReport,
-    said: journal.Event,
-    events: Journal,
-    progress: Progress,
-    unlock: Callable[[], None],
-    plan: Plan,
-    history: History | None,
-) -> RunReport:
+def _cluster(request: Request) -> AbstractContextManager[Cluster | None]:
+    """Raises UserError and InfrastructureError if there is none that does what was asked for."""
+    if not request.scheduler:
+        return contextlib.nullcontext()
+    try:
+        # What it needs takes a while to import.
+        from harness.cluster import dask
+    except ImportError as error:
+        raise UserError(f"no Dask here: {error}", hint="pip install 'fgraph-harness[cluster]'") from None
+    return dask.connected(request.scheduler, request.archs, request.accel)
+
+
+class _Setting(Struct, frozen=True):
+    request: Request
+    cache: Cache
+    cluster: Cluster | None
+    before: RunReport
+    events: Journal
+    progress: Progress
+    unlock: Callable[[], None]
+
+
+def _perform(setting: _Setting, said: journal.Event, plan: Plan, history: History | None) -> RunReport:
     code, error = 0, ""
     try:
-        events.write(said)
-        with _prepared(request, cache, before, events, progress, unlock) as prepared:
+        setting.events.write(said)
+        with _prepared(setting) as prepared:
             plan(prepared)
     except KeyboardInterrupt:
         code, error = 130, "interrupted"
@@ -124,13 +147,12 @@ def _perform(
             code, error = 3, f"error: the disk is full: {failure}\nhint: free some, or use --cache DIR and --out DIR"
         else:
             code, error = 3, f"error: unexpected {type(failure).__name__}: {failure}\n{traceback.format_exc()}"
-    return _finish(before.directory, events, code, error, history)
+    return _finish(setting.before.directory, setting.events, code, error, history)
 
 
 @contextlib.contextmanager
-def _prepared(
-    request: Request, cache: Cache, before: RunReport, events: Journal, progress: Progress, unlock: Callable[[], None]
-) -> Iterator[Prepared]:
+def _prepared(setting: _Setting) -> Iterator[Prepared]:
+    request, cache, before, progress = setting.request, setting.cache, setting.before, setting.progress
     earlier = rundir.read_manifest(before.directory)
     manifest = _manifest(request)
     if earlier:
@@ -167,8 +189,10 @@ def _prepared(
     with contextlib.closing(kernel.Jobserver(cores)) as jobserver:
         news = series.points.news(request.points)
         fleet = Fleet(request.hosts)
-        context = Context(request, cache, source, applied, before, events, progress, jobserver, selftests, fleet, news)
-        yield Prepared(context, cores, unlock)
+        context = Context(
+            request, cache, source, applied, before, setting.events, progress, jobserver, selftests, fleet, setting.cluster, news
+        )
+        yield Prepared(context, cores, setting.unlock)
 
 
 def _tasks(context: Context, points: Sequence[Point], built: Callable[[], None]) -> list[Task]:
@@ -243,7 +267,18 @@ def _manifest(request: Request) -> dict[str, Any]:
             "harness": __version__,
             "python": platform.python_version(),
             "system": platform.platform(),
-            **{tool: process.run([tool, "--version"]).stdout.splitlines()[0] for tool in ("git", "make")},
-            **{arch.name: f"{kernel.detect(arch, request.toolchain).version}; {HERE.version(arch)}" for arch in request.archs},
+            "git": _version("git"),
+            # What workers have is in the properties of their jobs.
+            **({} if request.scheduler else _versions(request)),
         },
     }
+
+
+def _versions(request: Request) -> dict[str, str]:
+    """Of what builds and boots."""
+    tools = {arch.name: f"{kernel.detect(arch, request.toolchain).version}; {HERE.version(arch)}" for arch in request.archs}
+    return {"make": _version("make"), **tools}
+
+
+def _version(tool: str) -> str:
+    return process.run([tool, "--version"]).stdout.splitlines()[0]

@@ -20,6 +20,8 @@ from harness.suites.boot import WITHOUT_SELFTESTS
 
 DEFAULT = "fprobe-on-fgraph"
 """The series, if none is named."""
+LOCAL = "local"
+"""The executor that is us."""
 
 
 class Request(Struct, frozen=True):
@@ -43,6 +45,8 @@ class Request(Struct, frozen=True):
     """A tree whose ftrace selftests take the place of the kernel's own."""
     hosts: tuple[HostSpec, ...] = ()
     """Other machines that guests may run on."""
+    scheduler: str = ""
+    """The address of that of a Dask cluster whose workers do the jobs."""
     retries: int = 0
     """How often a red case is tried again."""
     given: kernel.Given | None = None
@@ -76,6 +80,7 @@ def parse(
     selftests: str = "",
     retries: int = 0,
     hosts: Path | None = None,
+    executor: str = LOCAL,
     kernel_image: Path | None = None,
     modules: Path | None = None,
     arguments: tuple[str, ...],
@@ -99,6 +104,11 @@ def parse(
         raise UserError(f"no kernel at {kernel_image} that can be read", hint="--kernel takes an image or a linux-image .deb")
     if kernel_image and (len(targets) != 1 or fragments or points or per_patch):
         raise UserError("a kernel from elsewhere is one kernel", hint="--arch A, and no --config, --points or --per-patch")
+    if scheduler := _scheduler(executor):
+        if kernel_image:
+            raise UserError("--kernel and a cluster", hint="a kernel that is there is tested here, or with --hosts")
+        if hosts:
+            raise UserError("--hosts (or HARNESS_HOSTS) and a cluster", hint="a worker may have a HARNESS_HOSTS of its own")
     for target in targets:
         for path in kernel.fragments_for(target, [*fragments, *filter(None, [found.fragment])]):
             kernel.read_fragment(path, target.name)
@@ -126,9 +136,18 @@ def parse(
         selftests=selftests,
         retries=retries,
         hosts=read_hosts(hosts) if hosts else (),
+        scheduler=scheduler,
         given=kernel.Given(kernel_image.resolve(), modules.resolve() if modules else None) if kernel_image else None,
         arguments=arguments,
     )
+
+
+def _scheduler(executor: str) -> str:
+    """Empty if we do it ourselves."""
+    kind, _, address = executor.partition(":")
+    if executor != LOCAL and not (kind == "dask" and "://" in address):
+        raise UserError(f"unknown executor '{executor}'", hint="local, or dask:tcp://HOST:PORT as `dask scheduler` says it")
+    return address
 
 
 def parse_suites(specs: Sequence[str], commands: Sequence[str] = (), of: Series = series.NONE) -> tuple[Selection, ...]:

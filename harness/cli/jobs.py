@@ -19,6 +19,7 @@ from harness.cli.root import (
     OUT,
     cli,
     elsewhere_options,
+    executor_option,
     history_option,
     hosts_option,
     job_options,
@@ -31,6 +32,10 @@ from harness.pipeline import Plan
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import History, RunReport, read_run, text
+
+_HOW = ("wait", "install", "quiet")
+"""Options that change nothing in what comes of it."""
+_NOT_REPEATED = ("--wait", "--install", "-q", "--quiet")
 
 
 @cli.command()
@@ -47,6 +52,7 @@ from harness.results import History, RunReport, read_run, text
 @retry_option
 @history_option
 @hosts_option
+@executor_option
 @elsewhere_options
 @resume_option
 @click.pass_context
@@ -135,7 +141,7 @@ def shell_command(gdb: bool, command: str | None, **options: Any) -> int:
     if code:
         text.summary(report, OUT)
         return code
-    found = shell.Shell(report, wanted, Cache(options["cache"]))
+    found = shell.Shell(report, wanted, _cache(options))
     if command is not None:
         return found.run(command)
     found.interact(gdb, Progress(ERR))
@@ -147,7 +153,7 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
     words = {option.name: option.opts[0] for option in context.command.params}
     told = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     started = read_run(directory).started
-    if other := sorted(words[name] for name in set(told) - {"unfinished", "cache", "history", "install", "quiet"}):
+    if other := sorted(words[name] for name in set(told) - {"unfinished", "cache", "history", *_HOW}):
         raise UserError(
             f"--resume together with {', '.join(other)}",
             hint="a run goes on as it was started: only --cache and --history may differ",
@@ -159,7 +165,7 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
         maker = started.arguments[0]
         hint = f"harness {maker} --resume DIR" if maker in _PLANS else f"`harness {maker}` goes on if it is said again"
         raise UserError(f"{directory} was made by `harness {maker}`", hint=hint)
-    now = {name: context.params[name] for name in ("install", "quiet")}
+    now = {name: context.params[name] for name in _HOW}
     elsewhere: dict[str, Any] = {name: context.params[name].resolve() for name in ("cache", "history") if name in told}
     try:
         os.chdir(started.directory)
@@ -168,16 +174,16 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
         raise UserError(f"{started.directory}: {error.strerror}", hint=hint) from None
     options = context.command.make_context(name, list(started.arguments[1:])).params
     del options["unfinished"]
-    options.update(elsewhere)
+    options.update(now, **elsewhere)
     wanted, plan = _PLANS[name](options, started.arguments)
-    cache, history = Cache(options["cache"]), _history(options)
-    return _perform(wanted, now, lambda progress: pipeline.resume(wanted, cache, directory, progress, plan, history))
+    cache, history = _cache(options), _history(options)
+    return _perform(wanted, options, lambda progress: pipeline.resume(wanted, cache, directory, progress, plan, history))
 
 
 def _parse(options: dict[str, Any], arguments: tuple[str, ...] = ()) -> Request:
     """What job_options and a command's own say, less what is no part of the request."""
-    words = {name: value for name, value in options.items() if name not in ("out", "install", "quiet", "history")}
-    return request.parse(arguments=arguments or _arguments(), **{**words, "cache": Cache(options["cache"])})
+    words = {name: value for name, value in options.items() if name not in ("out", "history", *_HOW)}
+    return request.parse(arguments=arguments or _arguments(), **{**words, "cache": _cache(options)})
 
 
 def _all(options: dict[str, Any], arguments: tuple[str, ...] = ()) -> tuple[Request, Plan]:
@@ -198,8 +204,12 @@ _PLANS = {"run": _all, "bisect": _bisection}
 
 
 def _start(wanted: Request, options: dict[str, Any], plan: Plan = pipeline.everything) -> tuple[RunReport, int]:
-    cache, out, history = Cache(options["cache"]), options["out"], _history(options)
+    cache, out, history = _cache(options), options["out"], _history(options)
     return _perform(wanted, options, lambda progress: pipeline.run(wanted, cache, out, progress, plan, history))
+
+
+def _cache(options: dict[str, Any]) -> Cache:
+    return Cache(options["cache"], options["wait"])
 
 
 def _history(options: dict[str, Any]) -> History | None:
@@ -208,7 +218,10 @@ def _history(options: dict[str, Any]) -> History | None:
 
 
 def _perform(wanted: Request, options: dict[str, Any], work: Callable[[Progress], RunReport]) -> tuple[RunReport, int]:
-    doctor.check(wanted.archs, wanted.toolchain, options["install"], lambda text: ERR.print(escape(text)))
+    # Workers have what builds and boots.
+    doctor.check(
+        () if wanted.scheduler else wanted.archs, wanted.toolchain, options["install"], lambda text: ERR.print(escape(text))
+    )
     with Progress(ERR, options["quiet"]) as progress:
         report = work(progress)
     assert report.finished is not None
@@ -219,4 +232,4 @@ def _arguments() -> tuple[str, ...]:
     """The command's name and what follows it."""
     name = click.get_current_context().info_name or ""
     words = sys.argv[sys.argv.index(name) :]
-    return tuple(word.encode(errors="replace").decode() for word in words if word not in ("--install", "-q", "--quiet"))
+    return tuple(word.encode(errors="replace").decode() for word in words if word not in _NOT_REPEATED)

@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from harness import __version__, paths
+from harness.request import LOCAL
 from harness.sandbox import Sandbox
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -113,6 +114,16 @@ def hosts_option(function: F) -> F:
     )(function)
 
 
+def executor_option(function: F) -> F:
+    return click.option(
+        "--executor",
+        default=LOCAL,
+        show_default=True,
+        metavar="local|dask:URL",
+        help="Who does the jobs: this machine, or the workers of a Dask cluster.",
+    )(function)
+
+
 def points_options(function: F) -> F:
     for option in (
         click.option(
@@ -174,6 +185,7 @@ def job_options(function: F) -> F:
             show_default=True,
             help="Where run directories go.",
         ),
+        click.option("--wait", is_flag=True, help="Wait while another run builds in the cache, instead of ending."),
         click.option("--install", is_flag=True, help="Install missing tools with apt first."),
         click.option("-q", "--quiet", is_flag=True, help="No progress, just what came of it."),
     )

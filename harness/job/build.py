@@ -23,7 +23,20 @@ _PATCH_OUTCOMES = {
 }
 
 
-def patchset(context: Context, point: Point) -> dict[str, str]:
+def properties(context: Context, point: Point) -> dict[str, str]:
+    """What is known of a job before it begins."""
+    return {
+        "base": context.tree.commit,
+        "commit": point.commit,
+        "number": str(point.number),
+        "patch": point.patch or "none",
+        "tree": context.tree.source,
+        "selftests": context.tests(point),
+        **_patchset(context, point),
+    }
+
+
+def _patchset(context: Context, point: Point) -> dict[str, str]:
     """The property that KCIDB knows the patches by that are on top of the tree. Nothing for a kernel that somebody else built."""
     if context.request.given:
         return {}
@@ -97,6 +110,7 @@ def _build(context: Context, arch: Arch, point: Point, toolchain: kernel.Toolcha
         reporter.emit(CaseResult("build", "build", Outcome.FAIL, diagnostic=failure.message, log=failure.hint))
         raise Failed from None
     _check_same(built, reporter)
+    now = Built(point, built.warnings)
     reporter.emit(CaseResult("config", "config", Outcome.PASS))
     reporter.emit(CaseResult("build", "build", Outcome.PASS, seconds=built.seconds, log="\n".join(built.warnings)))
     reporter.properties(
@@ -107,7 +121,9 @@ def _build(context: Context, arch: Arch, point: Point, toolchain: kernel.Toolcha
         warnings=str(len(built.warnings)),
         objects=str(built.objects),
     )
-    _report_warnings(context, arch, Built(point, built), reporter)
+    if before := context.built.get(arch.name):
+        report_warnings(before, now, reporter)
+    context.built[arch.name] = now
     if not cached:
         reporter.durations.note("build", built.seconds)
         reporter.durations.save()
@@ -129,13 +145,11 @@ def _check_same(built: Kernel, reporter: Reporter) -> None:
         )
 
 
-def _report_warnings(context: Context, arch: Arch, now: Built, reporter: Reporter) -> None:
+def report_warnings(before: Built, now: Built, reporter: Reporter) -> None:
     """New ones are charged to the patches since the point before."""
-    before = context.built.get(arch.name)
-    context.built[arch.name] = now
-    if before is None or before.point.number >= now.point.number:
+    if before.point.number >= now.point.number:
         return
-    found = kernel.new_warnings(now.kernel.warnings, before.kernel.warnings)
+    found = kernel.new_warnings(now.warnings, before.warnings)
     why = f"{len(found)} new since {before.point.name}: {found[0]}" if found else ""
     suite, _, name = WARNINGS.partition(":")
     outcome = Outcome.FAIL if found else Outcome.PASS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -10,16 +11,20 @@ from harness.cache import Cache
 from harness.hosts import Fleet
 from harness.job.shared import Shared
 from harness.kernel import Jobserver
-from harness.model import AppliedSeries, Kernel, Point, Tree
+from harness.model import AppliedSeries, Point, Tree
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import Journal, RunReport
 from harness.tree import Store
 
+if TYPE_CHECKING:
+    from harness.cluster.dask import Cluster
+
 
 class Built(Struct, frozen=True):
     point: Point
-    kernel: Kernel
+    warnings: tuple[str, ...]
+    """Of the compiler."""
 
 
 class Context(Struct, frozen=True):
@@ -36,10 +41,12 @@ class Context(Struct, frozen=True):
     """Whose ftrace selftests run."""
     fleet: Fleet
     """Where guests run."""
+    cluster: Cluster | None
+    """Whose workers do the jobs, if not we."""
     news: Mapping[int, slice]
     """For each point, the patches that it has and the run's point before it has not."""
     built: dict[str, Built] = {}
-    """The newest kernel of each architecture."""
+    """The newest kernel of each architecture that we built."""
     tested: dict[str, Shared] = {}
     """What is told of kernels, by all that it depends on."""
 

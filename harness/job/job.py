@@ -14,8 +14,6 @@ from harness.job.testing import Testing
 from harness.model import Kernel, Point
 from harness.schedule import Kind, Task
 
-_BUILD_SECONDS = 600.0
-"""What a build is taken to last that nobody has seen: it comes first."""
 _BUILD_MEMORY = 2048
 """MiB: the link of vmlinux and the making of its BTF take the most."""
 
@@ -38,23 +36,13 @@ class Job:
 
     def task(self) -> Task:
         """The whole job: building it, with testing it to follow."""
-        durations = self._reporter.durations
-        expected = durations.expect("build", _BUILD_SECONDS) + durations.expect("test", 0.0)
-        return Task(self._reporter.name, Kind.BUILD, _BUILD_MEMORY, expected, self._prepare)
+        return Task(self._reporter.name, Kind.BUILD, _BUILD_MEMORY, self._reporter.expected, self._prepare)
 
     def _prepare(self) -> list[Task]:
         reporter = self._reporter
         reporter.begin()
         try:
-            reporter.properties(
-                base=self._context.tree.commit,
-                commit=self._point.commit,
-                number=str(self._point.number),
-                patch=self._point.patch or "none",
-                tree=self._context.tree.source,
-                selftests=self._context.tests(self._point),
-                **build.patchset(self._context, self._point),
-            )
+            reporter.properties(**build.properties(self._context, self._point))
             build.report_patches(self._context, self._point, reporter)
             toolchain = kernel.detect(self._arch, self._request.toolchain)
             built = reporter.stage("build", lambda: build.make(self._context, self._arch, self._point, toolchain, reporter))
@@ -78,7 +66,7 @@ class Job:
         properties = self._reporter.before.properties
         digest = properties.get("kernel")
         if digest and (known := self._context.cache.read_record("kernels", digest, Kernel)):
-            self._context.built[self._arch.name] = Built(self._point, known)
+            self._context.built[self._arch.name] = Built(self._point, known.warnings)
         if key := properties.get("tested"):
             self._context.tested.setdefault(key, self._reporter.shared)
 

@@ -19,6 +19,9 @@ from harness.suites.policy import Known, Policy, read_known
 
 T = TypeVar("T")
 
+_BUILD_SECONDS = 600.0
+"""What a build is taken to last that nobody has seen: it comes first."""
+
 
 class Failed(Exception):
     """A stage ended the job; the case that says so is in the journal."""
@@ -51,6 +54,11 @@ class Reporter:
         self._place = (arch.name, point.name)
         self._lock = threading.Lock()
 
+    @property
+    def expected(self) -> float:
+        """Seconds that the job takes, as far as it was seen before."""
+        return self.durations.expect("build", _BUILD_SECONDS) + self.durations.expect("test", 0.0)
+
     def begin(self) -> None:
         self._events.write(journal.JobStarted(journal.now(), *self._place))
 
@@ -60,6 +68,13 @@ class Reporter:
         self._progress.done(self.name)
         self.shared.end()
 
+    def start_over(self, why: str) -> None:
+        """What was reported so far does not count."""
+        with self._lock:
+            self.results.clear()
+        self._events.write(journal.JobLost(journal.now(), *self._place, why))
+        self.say(why)
+
     def idle(self) -> None:
         self._progress.done(self.name)
 
@@ -68,6 +83,10 @@ class Reporter:
         process.check_stopped()
         with self._lock:
             judged = self.policy.judge(result)
+        self.take(judged)
+
+    def take(self, judged: CaseResult) -> None:
+        """Report what was judged already."""
         self.record(judged)
         self.step("build" if judged.suite in BUILT else "test", judged.id, f"{len(self.results)} cases")
         if judged.suite not in BUILT:

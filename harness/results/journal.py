@@ -94,6 +94,15 @@ class JobFinished(Struct, frozen=True, tag_field="event", tag="job-finished"):
     point: str
 
 
+class JobLost(Struct, frozen=True, tag_field="event", tag="job-lost"):
+    """Who did it is gone, and another one does all of it: what was said of it so far does not count."""
+
+    time: float
+    arch: str
+    point: str
+    why: str
+
+
 class Verdict(StrEnum):
     """Of a bisection."""
 
@@ -148,20 +157,8 @@ class RunFinished(Struct, frozen=True, tag_field="event", tag="run-finished"):
     error: str = ""
 
 
-Event = (
-    RunStarted
-    | RunResumed
-    | JobStarted
-    | JobProperties
-    | StageFinished
-    | CaseFinished
-    | KnownPassed
-    | JobFinished
-    | Bisected
-    | Compared
-    | Used
-    | RunFinished
-)
+OfJob = JobStarted | JobProperties | StageFinished | CaseFinished | KnownPassed | JobFinished | JobLost
+Event = RunStarted | RunResumed | OfJob | Bisected | Compared | Used | RunFinished
 
 
 class Journal:
@@ -220,6 +217,10 @@ class JobReport:
         self.outlived: dict[str, KnownPassed] = {}
         """What was known to be red, and was not."""
         self.finished = False
+
+    def forget(self) -> None:
+        for told in (self.properties, self.cases, self.stages, self.outlived):
+            told.clear()
 
     @property
     def results(self) -> list[CaseResult]:
@@ -329,6 +330,8 @@ class RunReport:
                 self.job(event.arch, event.point).outlived[event.case] = event
             case JobFinished():
                 self.job(event.arch, event.point).finished = True
+            case JobLost():
+                self.job(event.arch, event.point).forget()
             case CaseFinished():
                 cases = self.job(event.arch, event.point).cases
                 earlier = cases.get(event.result.id)

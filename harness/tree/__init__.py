@@ -1,6 +1,6 @@
 """Where a kernel source tree comes from: a spec, resolved to a commit in the cache's git store."""
 
-from harness.tree.resolve import check_spec, default_spec, resolve, spec_for
+from harness.tree.resolve import check_spec, default_spec, pinned, resolve, spec_for
 from harness.tree.store import Store
 
-__all__ = ["Store", "check_spec", "default_spec", "resolve", "spec_for"]
+__all__ = ["Store", "check_spec", "default_spec", "pinned", "resolve", "spec_for"]

@@ -65,6 +65,16 @@ def resolve(spec: str, cache: Cache) -> Tree:
     return _SOURCES[kind](spec, rest, cache)
 
 
+def pinned(spec: str, cache: Cache) -> str:
+    """`spec` for another machine: with the very version that `resolve` takes here, and with whole paths."""
+    kind, _, rest = spec.partition(":")
+    if kind == "debian" and "=" not in rest:
+        return f"{spec}={_candidate(rest, cache)}"
+    if kind in ("git", "tarball") and "://" not in rest:
+        return f"{kind}:{Path(rest).resolve()}"
+    return spec
+
+
 def _debian(spec: str, rest: str, cache: Cache) -> Tree:
     if process.which("apt-get") is None:
         raise UserError("debian: trees need apt", hint="use kernel.org:VERSION, tarball: or git:")

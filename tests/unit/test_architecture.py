@@ -20,7 +20,7 @@ LAYERS = [
     ["suites"],
     ["results"],
     ["doctor"],
-    ["hosts"],
+    ["hosts", "cluster"],
     ["guest", "kernel", "series", "progress", "schedule"],
     ["tree", "durations", "sandbox"],
     ["cache", "arch", "packages"],

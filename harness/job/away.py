@@ -1,0 +1,289 @@
+"""Jobs that a worker of a cluster does: those of one architecture at some points in a row, for what is alike in their kernels is
+built once only there. What it says goes into our journal as if it were said here."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from harness import cluster, series, tree
+from harness.arch import Arch
+from harness.cluster import Done, Errand, Heard
+from harness.errors import InfrastructureError
+from harness.job import build
+from harness.job.context import Built, Context
+from harness.job.reporter import Failed, Reporter
+from harness.model import WARNINGS, CaseResult, Outcome, Point, from_json
+from harness.results import journal
+from harness.schedule import Kind, Task
+
+PLACE = "cluster"
+_SERIES, _CONFIG = "series", "config"
+
+
+def tasks(context: Context, points: Sequence[Point]) -> list[Task]:
+    """All that is left to do at these points, for as many workers as there are."""
+    return [task for arch in context.request.archs for task in _tasks(context, arch, points)]
+
+
+def _tasks(context: Context, arch: Arch, points: Sequence[Point]) -> Iterator[Task]:
+    order = _Order(point.number for point in points)
+    jobs = [_Job(context, arch, point, order) for point in points]
+    left = [job for job in jobs if not job.over]
+    assert context.cluster
+    workers = context.cluster.slots(context.cluster.needs(arch, context.request.accel))
+    size = -(-len(left) * len(context.request.archs) // max(1, workers))
+    while left:
+        here = left[:size]
+        # Two points with one kernel share what is told of it.
+        while len(here) < len(left) and _alike(context, arch, here[-1].point, left[len(here)].point):
+            here.append(left[len(here)])
+        left = left[len(here) :]
+        yield _Errand(context, arch, here).task()
+
+
+def _alike(context: Context, arch: Arch, one: Point, other: Point) -> bool:
+    contents = [context.store.content(point.commit, arch.kernel.folders) for point in (one, other)]
+    return contents[0] == contents[1]
+
+
+class _Order:
+    """Of the points of one architecture. They may be built in any; warnings are new since the point before that was built."""
+
+    def __init__(self, numbers: Iterable[int]) -> None:
+        self.lock = threading.RLock()
+        self._left = deque(sorted(numbers))
+        self._built: dict[int, tuple[_Job, Built | None]] = {}
+        self._before: Built | None = None
+
+    def built(self, job: _Job, built: Built | None) -> None:
+        """None if there is no kernel. Every job hears of what was built before it as soon as that is known."""
+        self._built[job.point.number] = job, built
+        while self._left and self._left[0] in self._built:
+            following, now = self._built[self._left.popleft()]
+            following.compare(self._before)
+            self._before = now or self._before
+
+
+class _Job:
+    """What is said of one point."""
+
+    def __init__(self, context: Context, arch: Arch, point: Point, order: _Order) -> None:
+        self.point = point
+        self.reporter = Reporter(context, arch, point)
+        self.over = self.reporter.before.finished
+        """Nothing is left to do."""
+        self._context = context
+        self._order = order
+        self._built: Built | None = None
+        self._properties = build.properties(context, point)
+        self._before: Built | None = None
+        self._judged = self._ended = False
+        if self.over:
+            build_case = next((one for one in self.reporter.before.results if one.id == _BUILD), None)
+            with order.lock:
+                order.built(self, self._with(build_case))
+
+    def begin(self, why: str = "") -> None:
+        """`why` it is begun once more, if it is: what was said of it does not count then."""
+        if why or self.reporter.results:
+            self.reporter.start_over(why or "the run was taken up again")
+        self.reporter.begin()
+        self.reporter.properties(**self._properties)
+        try:
+            build.report_patches(self._context, self.point, self.reporter)
+        except Failed:
+            self._end()
+
+    def hear(self, event: journal.OfJob) -> None:
+        match event:
+            case journal.CaseFinished():
+                self._hear_case(event.result)
+            case journal.JobProperties():
+                self._check(event.properties)
+                self.reporter.properties(
+                    **{name: told for name, told in event.properties.items() if name not in self._properties}
+                )
+            case journal.StageFinished():
+                self.reporter.finished(event.stage, event.seconds, event.cached)
+            case journal.KnownPassed():
+                self._context.events.write(event)
+            case journal.JobFinished():
+                self._end()
+
+    def fail(self, why: str, log: str) -> None:
+        """Nobody will say any more of it."""
+        if not any(result.outcome is Outcome.ERROR for result in self.reporter.results.values()):
+            self.reporter.emit(CaseResult("worker", "worker", Outcome.ERROR, diagnostic=why, log=log))
+        with self._order.lock:
+            if self._built is None and not self._judged:
+                self._order.built(self, None)
+        self.reporter.idle()
+
+    def compare(self, before: Built | None) -> None:
+        """Called by the order that it is in."""
+        self._before, self._judged = before, True
+        self._report_warnings()
+        if self._ended:
+            self.reporter.end()
+
+    def _hear_case(self, result: CaseResult) -> None:
+        # Which patches and which warnings are new, only we know: the worker has no point before.
+        if result.suite == "apply" or result.id == WARNINGS:
+            return
+        self.reporter.take(result)
+        if result.id == _BUILD:
+            with self._order.lock:
+                self._built = self._with(result)
+                if self._judged:
+                    self._report_warnings()
+                else:
+                    self._order.built(self, self._built)
+
+    def _end(self) -> None:
+        self.over = True
+        with self._order.lock:
+            self._ended = True
+            if self._judged:
+                self.reporter.end()
+            elif self._built is None:
+                self._order.built(self, None)
+
+    def _report_warnings(self) -> None:
+        if self._before and self._built:
+            build.report_warnings(self._before, self._built, self.reporter)
+
+    def _with(self, built: CaseResult | None) -> Built | None:
+        return Built(self.point, tuple(built.log.splitlines())) if built and built.outcome is Outcome.PASS else None
+
+    def _check(self, properties: dict[str, str]) -> None:
+        other = [name for name in _SAME if properties.get(name, self._properties[name]) != self._properties[name]]
+        if other:
+            tree = properties.get("tree", "")
+            raise InfrastructureError(
+                f"its worker tests something else than was sent: not the same {', '.join(other)}",
+                hint=f"the tree there is {tree}: name one version of it, debian:PACKAGE=VERSION or git:PATH#COMMIT",
+            )
+
+
+_BUILD = "build:build"
+_SAME = ("base", "commit", "selftests")
+"""Properties that prove that a worker took what was meant: commits are made of content alone."""
+
+
+class _Errand:
+    """What one worker does in one go."""
+
+    def __init__(self, context: Context, arch: Arch, jobs: Sequence[_Job]) -> None:
+        self._context = context
+        self._arch = arch
+        self._jobs = {job.point.name: job for job in jobs}
+        self._name = f"{arch.name}/{'+'.join(self._jobs)}"
+        self._attempt = ""
+        self._lost: set[str] = set()
+        """Attempts that do not count."""
+        self._heard = 0
+        """Lines of the journal of this one."""
+        self._ended: journal.RunFinished | None = None
+
+    def task(self) -> Task:
+        return Task(self._name, Kind.BUILD, 0, self._seconds, self._work, place=PLACE)
+
+    @property
+    def _seconds(self) -> float:
+        return sum(job.reporter.expected for job in self._jobs.values())
+
+    def _work(self) -> list[Task]:
+        for job in self._jobs.values():
+            job.begin()
+        if not (left := [job for job in self._jobs.values() if not job.over]):
+            return []
+        for job in left:
+            job.reporter.step("worker")
+        assert self._context.cluster
+        try:
+            needs = self._context.cluster.needs(self._arch, self._context.request.accel)
+            done = self._context.cluster.run(self._errand(left), needs, self._seconds, self._hear)
+            self._hear(done.heard)
+            cluster.unpack(done.files, self._context.before.directory, [f"{self._arch.name}/{name}/" for name in self._jobs])
+            why, log = self._ending(done)
+        except InfrastructureError as failure:
+            why, log = failure.message, failure.hint
+        for job in left:
+            if not job.over:
+                job.fail(why, log)
+        return []
+
+    def _hear(self, heard: Heard) -> None:
+        """Of an attempt that takes the place of another one, all counts anew."""
+        if heard.attempt in self._lost:
+            return
+        if heard.attempt != self._attempt:
+            if self._attempt:
+                self._lost.add(self._attempt)
+                for job in self._jobs.values():
+                    if not job.over:
+                        job.begin(f"its worker is gone; {heard.host} does it")
+            self._attempt, self._heard = heard.attempt, 0
+            for job in self._jobs.values():
+                if not job.over:
+                    job.reporter.properties(host=heard.host)
+        for line in heard.lines[max(0, self._heard - heard.first) :]:
+            self._read(line)
+        self._heard = max(self._heard, heard.first + len(heard.lines))
+
+    def _read(self, line: str) -> None:
+        event: journal.Event = from_json(line, journal.Event)  # type: ignore[arg-type]
+        if isinstance(event, journal.OfJob):
+            if not (job := self._jobs[event.point]).over:
+                job.hear(event)
+        elif isinstance(event, journal.Used):
+            self._context.events.write(event)
+        elif isinstance(event, journal.RunFinished):
+            self._ended = event
+
+    def _ending(self, done: Done) -> tuple[str, str]:
+        """Why jobs are left that did not end."""
+        if self._ended and self._ended.error:
+            return self._ended.error.removeprefix("error: "), ""
+        return f"`harness run` ended with {done.status} on {done.heard.host}", done.output
+
+    def _errand(self, jobs: Sequence[_Job]) -> Errand:
+        request = self._context.request
+        with tempfile.TemporaryDirectory(prefix="harness-") as name:
+            folder = Path(name)
+            if request.series.patches:
+                # Whatever it came from: as a directory it has the same digest.
+                series.export(request.series, folder / _SERIES / request.series.name, mbox=False)
+            for number, fragment in enumerate(request.fragments):
+                (folder / _CONFIG / str(number)).mkdir(parents=True)
+                shutil.copy2(fragment, folder / _CONFIG / str(number))
+            files = cluster.pack(folder)
+        return Errand(self._name, tuple(self._words(jobs)), files, cluster.fingerprint())
+
+    def _words(self, jobs: Sequence[_Job]) -> Iterator[str]:
+        """The request, narrowed to these jobs, for another machine."""
+        request, cache = self._context.request, self._context.cache
+        said = {
+            "--series": f"{_SERIES}/{request.series.name}" if request.series.patches else "none",
+            "--tree": tree.pinned(request.tree, cache),
+            "--selftests": tree.pinned(request.selftests, cache) if request.selftests else "",
+            "--arch": self._arch.name,
+            "--points": ",".join(job.point.name for job in jobs),
+            "--jobs": request.jobs or "",
+            "--accel": request.accel,
+            "--toolchain": request.toolchain,
+            "--sandbox": request.sandbox,
+            "--retry-flaky": request.retries,
+        }
+        yield from (f"{option}={value}" for option, value in said.items() if value != "")
+        yield from (f"--config={_CONFIG}/{number}/{fragment.name}" for number, fragment in enumerate(request.fragments))
+        yield from (f"--cmd={command}" for command in request.commands)
+        for selection in request.selections:
+            if selection.suite != "command":
+                yield from (f"--suite={selection.suite}:{glob}" for glob in selection.globs)
+                yield from () if selection.globs else [f"--suite={selection.suite}"]
