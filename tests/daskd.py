@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -18,13 +19,18 @@ class Daskd:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._address = folder / "scheduler.json"
         self._workers: list[subprocess.Popen[bytes]] = []
-        self.scheduler = self._start("scheduler", "--scheduler-file", str(self._address))
-        while not self._address.exists():
-            assert self.scheduler.poll() is None
-            time.sleep(0.05)
-        self.address: str = json.loads(self._address.read_text())["address"]
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{port}"
+        self.scheduler = self._start("scheduler", "--port", str(port))
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port)).close()
+                return
+            except ConnectionRefusedError:
+                assert self.scheduler.poll() is None
+                time.sleep(0.05)
 
     def worker(self, *archs: str, **env: str) -> subprocess.Popen[bytes]:
         """One that takes one job of each of these architectures at a time. `env` is added to its environment."""
@@ -47,12 +53,14 @@ class Daskd:
 
 
 def running(worker: subprocess.Popen[bytes], name: str) -> list[psutil.Process]:
-    """What a worker has started, and what that has, if one of them is called `name`; else nothing."""
-    children = psutil.Process(worker.pid).children(recursive=True)
+    """The harness that a worker has started, with what that has, once one of them is called `name`; else nothing."""
+    found: list[psutil.Process] = []
     names = []
-    for one in children:
-        try:
+    for one in psutil.Process(worker.pid).children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if "harness" in one.cmdline():
+                found += [one, *one.children(recursive=True)]
+    for one in found:
+        with contextlib.suppress(psutil.NoSuchProcess):
             names.append(one.name())
-        except psutil.NoSuchProcess:
-            continue
-    return children if any(name in found for found in names) else []
+    return found if any(name in one for one in names) else []

@@ -127,7 +127,8 @@ def build(
         raise BuildFailed(f"the build left no {error.filename}", hint=f"qemu/{arch.name}.toml: kernel.image") from error
     except CommandFailed as error:
         _blame_disk(error, output)
-        raise BuildFailed(_first_error(error.output) or error.message, hint=error.output[-2000:]) from error
+        said = error.output.replace(f"{source}/", "")  # the same on every machine
+        raise BuildFailed(_first_error(said) or error.message, hint=said[-2000:]) from error
     kernel = Kernel(
         arch=arch.name,
         digest=digest,

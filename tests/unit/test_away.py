@@ -1,0 +1,220 @@
+"""Jobs that others do: the report is that of a run that nobody helped. The worker here is a second pipeline with a cache of its
+own, on the fake kernel tree; how errands travel is seen in tests/integration/test_cluster.py."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from harness import cluster, paths, pipeline
+from harness.arch import Arch
+from harness.cache import Cache
+from harness.cluster import Done, Errand, Heard
+from harness.errors import InfrastructureError
+from harness.model import CaseResult, Outcome
+from harness.results import RunReport, read_run
+from tests.unit.test_pipeline import ARCH, Bench, main, outcomes
+
+Send = Callable[[Errand, Callable[[Heard], None], list[str]], str]
+"""Says what it will of a journal, and returns the name of the attempt that did it."""
+
+
+class Helper:
+    """Does an errand in this process."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.workers = 1
+        self.sent: list[tuple[str, ...]] = []
+        self.send: Send = whole
+        self._one_at_a_time = threading.Lock()
+
+    def needs(self, arch: Arch, accelerator: str) -> dict[str, float]:
+        return {f"arch:{arch.name}": 1}
+
+    def slots(self, needs: dict[str, float]) -> int:
+        return self.workers
+
+    def run(self, errand: Errand, needs: dict[str, float], seconds: float, hear: Callable[[Heard], None]) -> Done:
+        self.sent.append(errand.arguments)
+        said = dict(word.removeprefix("--").split("=", 1) for word in errand.arguments)
+        with self._one_at_a_time, tempfile.TemporaryDirectory(dir=self.bench.path) as name, _local():
+            folder = Path(name)
+            cluster.unpack(errand.files, folder)
+            away = Bench.__new__(Bench)
+            away.path, away.cache = folder, Cache(self.bench.path / "worker")
+            report = away.run(self.bench.parse(folder / said["series"], points=said["points"]))
+            lines = (report.directory / "journal.jsonl").read_text().splitlines()
+            files = cluster.pack(report.directory)
+        attempt = self.send(errand, hear, lines)
+        assert report.finished
+        return Done(Heard(attempt, "elsewhere", 0, tuple(lines)), report.finished.exit_code, "", files)
+
+
+@contextlib.contextmanager
+def _local() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "_cluster", lambda request: contextlib.nullcontext())
+        yield
+
+
+def whole(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
+    for number, line in enumerate(lines):
+        hear(Heard("only", "elsewhere", number, (line,)))
+    return "only"
+
+
+def silent(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
+    return "only"
+
+
+@pytest.fixture
+def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Helper:
+    found = Helper(Bench(tmp_path, monkeypatch))
+    monkeypatch.setattr(pipeline, "_cluster", lambda request: contextlib.nullcontext(found))
+    return found
+
+
+def told(report: RunReport) -> dict[str, tuple[list[CaseResult], dict[str, str]]]:
+    """All but times, hosts, and what the way there adds."""
+    return {
+        job.name: (
+            sorted(
+                # What else make does while a compiler fails depends on which was first.
+                (
+                    msgspec.structs.replace(result, seconds=0.0, log=result.log if result.outcome.green else "")
+                    for result in job.results
+                ),
+                key=lambda result: result.id,
+            ),
+            {name: value for name, value in job.properties.items() if name != "host"},
+        )
+        for job in report.jobs.values()
+    }
+
+
+SERIES = (
+    main("int one;"),
+    {"Documentation/a.rst": "Read.\n"},
+    main("int WARN;"),
+    main("int WARN;", "int two; // WARN"),
+    main("int ERROR;"),
+)
+
+
+@pytest.mark.parametrize(("workers", "send"), [(1, whole), (3, silent), (100, whole)])
+def test_report_is_that_of_a_local_run(workers: int, send: Send, helper: Helper) -> None:
+    wanted = helper.bench.parse(helper.bench.series(*SERIES), per_patch=True)
+    helper.workers, helper.send = workers, send
+    there = helper.bench.run(wanted)
+    with _local():
+        here = helper.bench.run(wanted)
+    assert told(there) == told(here)
+    assert there.finished and here.finished and there.finished.exit_code == here.finished.exit_code == 1
+    assert {job.name: job.finished for job in there.jobs.values()} == {job.name: job.finished for job in here.jobs.values()}
+    assert outcomes(there, "0003")["build:warnings"] is Outcome.FAIL
+    # The second patch makes no other kernel: whoever has the first point has that, too.
+    assert len(helper.sent) == min(workers, 5)
+    assert (there.directory / ARCH / "base" / "build.log").exists()
+    assert told(read_run(there.directory)) == told(there)
+
+
+def test_warnings_are_new_since_the_point_before_whichever_is_built_first(helper: Helper) -> None:
+    others = threading.Semaphore(0)
+
+    def base_last(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
+        if "--points=base" in errand.arguments:
+            for _ in range(3):
+                others.acquire()
+        whole(errand, hear, lines)
+        others.release()
+        return "only"
+
+    helper.workers, helper.send = 100, base_last
+    directory = helper.bench.series(main("WARN"), main("two"), main("WARN", "WARN"))
+    report = helper.bench.run(helper.bench.parse(directory, per_patch=True))
+    assert all(job.finished for job in report.jobs.values())
+    found = [outcomes(report, point).get("build:warnings") for point in ("base", "0001", "0002", "last")]
+    assert found == [None, Outcome.FAIL, Outcome.PASS, Outcome.FAIL]
+
+
+def test_attempt_that_was_lost_does_not_count(helper: Helper) -> None:
+    red = CaseResult("boot", "splats", Outcome.FAIL)
+
+    def lost(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
+        half = [line for line in lines if "job-finished" not in line]
+        whole_line = next(line for line in half if "case-finished" in line)
+        event = msgspec.json.decode(whole_line)
+        event["result"] = msgspec.to_builtins(red)
+        hear(Heard("first", "one", 0, (*half[:3], msgspec.json.encode(event).decode())))
+        hear(Heard("second", "two", 0, tuple(lines[:4])))
+        hear(Heard("first", "one", 4, tuple(lines[4:])))  # of one that only seemed to be dead
+        return "second"
+
+    helper.send = lost
+    report = helper.bench.run(helper.bench.parse(helper.bench.series(main("one"))))
+    assert report.finished and report.finished.exit_code == 0
+    assert "boot:splats" not in outcomes(report, "last")
+    assert report.job(ARCH, "last").properties["host"] == "two"
+    events = (report.directory / "journal.jsonl").read_text()
+    assert events.count("job-lost") == 1
+    assert "boot" in events
+
+
+def test_run_that_was_cut_short_does_the_rest(helper: Helper) -> None:
+    wanted = helper.bench.parse(helper.bench.series(main("one"), main("two")), per_patch=True)
+
+    def cut(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
+        first = next(number for number, line in enumerate(lines) if "job-finished" in line)
+        hear(Heard("only", "elsewhere", 0, tuple(lines[: first + 3])))
+        raise InfrastructureError("the Dask scheduler is gone")
+
+    helper.send = cut
+    broken = helper.bench.run(wanted)
+    assert broken.finished and broken.finished.exit_code == 3
+    assert [job.finished for job in broken.jobs.values()].count(True) == 1
+    helper.send = whole
+    report = helper.bench.run(wanted, again=broken.directory)
+    assert report.finished and report.finished.exit_code == 0
+    assert helper.sent[1] != helper.sent[0]  # what was done is not asked for again
+    with _local():
+        assert told(report) == told(helper.bench.run(wanted))
+
+
+def test_worker_that_tests_something_else_is_an_error(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
+    def other(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
+        return whole(errand, hear, [line.replace('"base":"', '"base":"f') for line in lines])
+
+    helper.send = other
+    report = helper.bench.run(helper.bench.parse(helper.bench.series(main("one"))))
+    assert report.finished and report.finished.exit_code == 3
+    (error,) = [result for result in report.results if result.outcome is Outcome.ERROR]
+    assert "not the same base" in error.diagnostic
+
+
+def test_worker_that_says_nothing_is_an_error(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(errand: Errand, *_: Any) -> Done:
+        return Done(Heard("only", "elsewhere", 0, ()), 0, "as if all were well", b"PK\x05\x06" + bytes(18))
+
+    monkeypatch.setattr(helper, "run", nothing)
+    report = helper.bench.run(helper.bench.parse(helper.bench.series(main("one"))))
+    assert report.finished and report.finished.exit_code == 3
+    assert [result.log for result in report.results if result.outcome is Outcome.ERROR] == ["as if all were well"]
+
+
+def test_fingerprint_is_that_of_what_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for content in ("CONFIG_ONE=y\n", "CONFIG_ONE=y\n", "CONFIG_TWO=y\n"):
+        (tmp_path / "base.config").write_text(content)
+        monkeypatch.setattr(paths, "CONFIGS", tmp_path)
+        cluster.fingerprint.cache_clear()
+        found.append(cluster.fingerprint())
+    cluster.fingerprint.cache_clear()
+    assert found[0] == found[1] != found[2]
