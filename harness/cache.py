@@ -19,7 +19,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import filelock
 import msgspec
@@ -29,6 +29,19 @@ from harness.errors import UserError
 from harness.model import from_json, to_json
 
 T = TypeVar("T")
+
+
+class Shared(Protocol):
+    """What other machines have built, and what they are given."""
+
+    ccache: Path | None
+    """A folder for what ccache shares."""
+
+    def fetch(self, kind: str, digest: str, into: Path) -> bool:
+        """Fill the folder `into`, if somebody has made it."""
+
+    def store(self, kind: str, digest: str, folder: Path) -> None:
+        """Give others what is in `folder`, unless they have it."""
 
 
 def digest_of(*parts: str | bytes) -> str:
@@ -49,6 +62,7 @@ class Cache:
     def __init__(self, root: Path, wait: bool = False) -> None:
         """`wait` for the lock if another process has it."""
         self.root = root.resolve()
+        self.shared: Shared | None = None
         self._wait = wait
 
     def directory(self, name: str) -> Path:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from harness import __version__, kernel, process, sandbox, series, tree
+from harness import __version__, kernel, process, sandbox, series, shared, tree
 from harness.cache import Cache
 from harness.errors import HarnessError, UserError
 from harness.guest import HERE
@@ -136,7 +136,8 @@ def _perform(setting: _Setting, said: journal.Event, plan: Plan, history: Histor
     code, error = 0, ""
     try:
         setting.events.write(said)
-        with _prepared(setting) as prepared:
+        artefacts = shared.opened(setting.request.shared, setting.cache, setting.progress.say)
+        with artefacts as setting.cache.shared, _prepared(setting) as prepared:
             plan(prepared)
     except KeyboardInterrupt:
         code, error = 130, "interrupted"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from harness import arch, kernel, series, suites, tree
+from harness import arch, kernel, series, shared, suites, tree
 from harness.arch import Arch
 from harness.cache import Cache, digest_of
 from harness.errors import UserError
@@ -49,6 +49,8 @@ class Request(Struct, frozen=True):
     """The address of that of a Dask cluster whose workers do the jobs."""
     retries: int = 0
     """How often a red case is tried again."""
+    shared: str = ""
+    """Where others keep what they have built."""
     given: kernel.Given | None = None
     """A kernel from elsewhere: nothing is applied or built."""
     arguments: tuple[str, ...] = ()
@@ -80,6 +82,7 @@ def parse(
     selftests: str = "",
     retries: int = 0,
     hosts: Path | None = None,
+    shared_cache: str = "",
     executor: str = LOCAL,
     kernel_image: Path | None = None,
     modules: Path | None = None,
@@ -96,6 +99,8 @@ def parse(
         raise UserError("--per-patch and --points together", hint="--per-patch means base and every patch")
     wanted = tuple(range(len(found.patches) + 1)) if per_patch else series.points.parse(points or LAST, found)
     targets = tuple(arch.chosen(archs))
+    if shared_cache:
+        shared.check_spec(shared_cache)
     if selftests:
         tree.check_spec(selftests)
     if modules and not kernel_image:
@@ -135,6 +140,7 @@ def parse(
         sandbox=Sandbox(sandbox),
         selftests=selftests,
         retries=retries,
+        shared=shared_cache,
         hosts=read_hosts(hosts) if hosts else (),
         scheduler=scheduler,
         given=kernel.Given(kernel_image.resolve(), modules.resolve() if modules else None) if kernel_image else None,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from harness import process
+from harness import ccache, process
 from harness.cache import Cache
 from harness.errors import InfrastructureError
 
@@ -38,8 +38,7 @@ _MACHINE = (
 """Read, not written; without /run, where other programs of the machine listen."""
 _TEMPORARY = "/var/tmp"
 """A folder of its own for each command: what is in /tmp may be wanted."""
-_CCACHE_CONFIG = "ccache.conf"
-_ALONE = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", "--as-pid-1")
+_ALONE = ("--unshare-pid", "--unshare-ipc", "--die-with-parent", "--as-pid-1")
 # bwrap's own init would report how the command ended, but not what CPU time it took; and the command must not be init itself,
 # which no signal ends.
 _AS_INIT = ("sh", "-c", '"$@"; exit $?', "sh")
@@ -52,23 +51,27 @@ def enter(wanted: Sandbox, cache: Cache) -> str:
     leave()
     if wanted is Sandbox.OFF:
         return "none: --sandbox off"
-    ccache = _ccache()
+    own = ccache.folder()
+    others, network = ccache.storage(cache) if own else ([], False)
+    for folder in others:
+        folder.mkdir(parents=True, exist_ok=True)
 
     def prefix(writable: Sequence[Path]) -> list[str]:
         words = ["bwrap", *_MACHINE, "--tmpfs", _TEMPORARY]
         for listened in _sockets():
             words += ["--tmpfs", str(listened)]
-        for folder in [*ccache, *writable]:
+        for folder in [*filter(None, [own]), *others, *writable]:
             words += ["--bind", str(folder), str(folder)]
-        for folder in ccache:
+        if own:
             # It holds outside as well.
-            words += ["--ro-bind", str(folder / _CCACHE_CONFIG), str(folder / _CCACHE_CONFIG)]
-        return [*words, *_ALONE, "--setenv", "TMPDIR", _TEMPORARY, "--", *_AS_INIT]
+            words += ["--ro-bind", str(own / ccache.CONFIG), str(own / ccache.CONFIG)]
+        alone = _ALONE if network else (*_ALONE, "--unshare-net")
+        return [*words, *alone, "--setenv", "TMPDIR", _TEMPORARY, "--", *_AS_INIT]
 
     why = _problem(prefix(()))
     if not why:
         process.confine(prefix)
-        return "bubblewrap"
+        return "bubblewrap, with network for ccache's remote storage" if network else "bubblewrap"
     if wanted is Sandbox.ON:
         hint = "--sandbox auto does without; `harness doctor` tells what installs bwrap"
         raise InfrastructureError(f"no sandbox: {why}", hint=hint)
@@ -86,15 +89,6 @@ def _problem(prefix: list[str]) -> str:
         return "bubblewrap is not installed"
     tried = process.run([*prefix, "true"], check=False)
     return "" if tried.returncode == 0 else tried.stdout.strip()
-
-
-def _ccache() -> list[Path]:
-    if process.which("ccache") is None:
-        return []
-    folder = Path(process.run(["ccache", "--get-config", "cache_dir"]).stdout.strip() or Path.home() / ".cache" / "ccache")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / _CCACHE_CONFIG).touch()
-    return [folder]
 
 
 def _sockets() -> set[Path]:

@@ -73,7 +73,7 @@ class Sshd:
             "folder": str(self.folder / "files"),
             **more,
         }
-        return HostSpec("loopback", f"127.0.0.1:{self.port}", ("x86_64", "arm64"), getpass.getuser(), **words)  # type: ignore[arg-type]
+        return HostSpec("loopback", f"127.0.0.1:{self.port}", getpass.getuser(), archs=("x86_64", "arm64"), **words)  # type: ignore[arg-type]
 
 
 def hosts_toml(path: Path, *specs: HostSpec) -> Path:

@@ -185,6 +185,13 @@ def job_options(function: F) -> F:
             show_default=True,
             help="Where run directories go.",
         ),
+        click.option(
+            "--shared-cache",
+            default="",
+            envvar="HARNESS_SHARED_CACHE",
+            metavar="DIR|sftp://HOST/DIR",
+            help="Where machines share what they build.",
+        ),
         click.option("--wait", is_flag=True, help="Wait while another run builds in the cache, instead of ending."),
         click.option("--install", is_flag=True, help="Install missing tools with apt first."),
         click.option("-q", "--quiet", is_flag=True, help="No progress, just what came of it."),

@@ -10,13 +10,12 @@ import socket
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from harness import __version__, paths, process
+from harness import __version__, archive, paths, process
 from harness.cache import digest_of
 from harness.errors import InfrastructureError
 
@@ -99,19 +98,14 @@ def fingerprint() -> str:
 
 
 def pack(folder: Path) -> bytes:
-    """All files below it. Who unpacks them puts none outside of his folder, whatever they are called."""
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
-        for file in sorted(folder.rglob("*")):
-            if file.is_file():
-                archive.write(file, file.relative_to(folder))
+    archive.pack(folder, packed)
     return packed.getvalue()
 
 
 def unpack(packed: bytes, folder: Path, prefixes: Sequence[str] = ("",)) -> None:
     """What is below one of the `prefixes`."""
-    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        archive.extractall(folder, [name for name in archive.namelist() if name.startswith(tuple(prefixes))])
+    archive.unpack(io.BytesIO(packed), folder, prefixes)
 
 
 def _lines(path: Path) -> tuple[str, ...]:

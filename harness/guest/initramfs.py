@@ -18,6 +18,7 @@ from harness.tree import Store
 SELFTESTS = "tools/testing/selftests/ftrace"
 """In the tree, and below / in the guest."""
 
+_KIND = "initramfs"
 _RECIPE = "3"
 _USUAL = 64
 """MiB."""
@@ -43,8 +44,9 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[
         ),
         *(part for path in ours for part in (str(path.relative_to(paths.GUEST)), path.read_bytes())),
     )
-    path = cache.directory("initramfs") / digest
-    if path.exists():
+    path = cache.directory(_KIND) / digest
+    if path.exists() or _fetched(path, cache):
+        _share(path, cache)
         return Initramfs(path, digest), True
     with cache.scratch() as scratch:
         store.archive(commit, SELFTESTS, scratch / "selftests")
@@ -69,7 +71,23 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[
                 root.tree(modules, "lib/modules")
             root.close()
         draft.rename(path)
+    _share(path, cache)
     return Initramfs(path, digest), False
+
+
+def _share(path: Path, cache: Cache) -> None:
+    if cache.shared is not None:
+        with cache.scratch() as alone:
+            (alone / _KIND).hardlink_to(path)
+            cache.shared.store(_KIND, path.name, alone)
+
+
+def _fetched(path: Path, cache: Cache) -> bool:
+    with cache.scratch() as scratch:
+        if cache.shared is None or not cache.shared.fetch(_KIND, path.name, scratch):
+            return False
+        (scratch / _KIND).rename(path)
+    return True
 
 
 def room_for(initramfs: Path) -> int:

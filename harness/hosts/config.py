@@ -13,30 +13,17 @@ from harness.errors import UserError
 from harness.guest import Accelerator
 
 
-class HostSpec(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """A machine that guests of some architectures run on."""
+class Login(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """The way to a machine."""
 
     name: str
     address: str
     """HOST or HOST:PORT."""
-    archs: tuple[str, ...]
     user: str = ""
     """Ours, if it is empty."""
     key: str = ""
     """A private key's file; without, ssh-agent and the usual files are asked."""
     known_hosts: str = "~/.ssh/known_hosts"
-    accel: Accelerator = Accelerator.KVM
-    """tcg for a machine that only lends its cores."""
-    folder: str = ".cache/fgraph-harness/files"
-    """There, below the home folder if it does not begin with a slash: what was sent, by its digest."""
-    slots: int = 1
-    """Guests at a time."""
-
-    def __post_init__(self) -> None:
-        if unknown := [name for name in self.archs if name not in arch.names()]:
-            raise ValueError(f"unknown architecture '{unknown[0]}'; known: {', '.join(arch.names())}")
-        if not self.archs or self.slots < 1 or not self.port.isdecimal():
-            raise ValueError(f"host '{self.name}' has at least one architecture and one slot, and a port that is a number")
 
     @property
     def hostname(self) -> str:
@@ -49,6 +36,24 @@ class HostSpec(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     @property
     def login(self) -> str:
         return self.user or getpass.getuser()
+
+
+class HostSpec(Login, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
+    """A machine that guests of some architectures run on."""
+
+    archs: tuple[str, ...]
+    accel: Accelerator = Accelerator.KVM
+    """tcg for a machine that only lends its cores."""
+    folder: str = ".cache/fgraph-harness/files"
+    """There, below the home folder if it does not begin with a slash: what was sent, by its digest."""
+    slots: int = 1
+    """Guests at a time."""
+
+    def __post_init__(self) -> None:
+        if unknown := [name for name in self.archs if name not in arch.names()]:
+            raise ValueError(f"unknown architecture '{unknown[0]}'; known: {', '.join(arch.names())}")
+        if not self.archs or self.slots < 1 or not self.port.isdecimal():
+            raise ValueError(f"host '{self.name}' has at least one architecture and one slot, and a port that is a number")
 
 
 class _HostsFile(Struct, frozen=True, forbid_unknown_fields=True):

@@ -20,12 +20,10 @@ from harness.arch import Arch
 from harness.cache import Cache, file_digest
 from harness.guest import Accelerator, Boot, PlaceLost, kvm_runs, qemu
 from harness.hosts.config import HostSpec
+from harness.hosts.connect import CONNECT_SECONDS, connected
 
 _HERE = Path(__file__).parent
-_CONNECT_SECONDS = 20.0
 _COMMAND_SECONDS = 120.0
-_ALIVE_SECONDS = 10
-"""How often the other end is asked for a sign of life, and how long the network may take to deliver anything."""
 _CHUNK = 1 << 16
 
 
@@ -67,7 +65,7 @@ class SshHost:
     def start(self, arch: Arch, accelerator: Accelerator, boot: Boot, log: Path) -> Iterator[qemu.Qemu]:
         """As qemu.start. Raises PlaceLost if the connection cannot be made, or breaks before QEMU's lines are there."""
         with contextlib.ExitStack() as stack:
-            client = stack.enter_context(self._connected())
+            client = stack.enter_context(connected(self.spec))
             stack.enter_context(process.ended_by(client.close))
             image, initramfs = self._sent(client, boot.image), self._sent(client, boot.initramfs)
             names = qemu.lines(arch)
@@ -91,38 +89,6 @@ class SshHost:
             end = functools.partial(_close, keeper)
             stack.callback(end)
             yield qemu.Qemu(log, ours["console"], ours["monitor"], ours.get("channel"), end, check)
-
-    @contextlib.contextmanager
-    def _connected(self) -> Iterator[paramiko.SSHClient]:
-        """Host keys are those that are known, and no others. Raises PlaceLost."""
-        client = paramiko.SSHClient()
-        spec = self.spec
-        try:
-            known = Path(spec.known_hosts).expanduser()
-            if known.exists():
-                client.load_host_keys(str(known))
-            client.set_missing_host_key_policy(paramiko.RejectPolicy())
-            client.connect(
-                spec.hostname,
-                int(spec.port),
-                spec.login,
-                key_filename=str(Path(spec.key).expanduser()) if spec.key else None,
-                look_for_keys=not spec.key,
-                timeout=_CONNECT_SECONDS,
-                auth_timeout=_CONNECT_SECONDS,
-                banner_timeout=_CONNECT_SECONDS,
-            )
-        except (paramiko.SSHException, paramiko.hostkeys.InvalidHostKey, OSError) as error:
-            client.close()
-            raise PlaceLost(f"{self.name} ({spec.address}): {error}", hint=_hint(error, spec)) from error
-        with client:
-            transport = client.get_transport()
-            assert transport
-            transport.set_keepalive(_ALIVE_SECONDS)
-            if isinstance(transport.sock, socket.socket):
-                transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * _ALIVE_SECONDS)
-                transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            yield client
 
     def _sent(self, client: paramiko.SSHClient, path: Path) -> Path:
         """Where the file is there, sent unless it was before. What is there is believed when its digest is right."""
@@ -155,7 +121,7 @@ class SshHost:
 
     def ask(self, command: str) -> str:
         """What a shell command prints there. Raises PlaceLost if it fails."""
-        with self._connected() as client:
+        with connected(self.spec) as client:
             return self._command(client, command)
 
     def succeeds(self, command: str) -> bool:
@@ -179,7 +145,7 @@ class SshHost:
         transport = client.get_transport()
         try:
             assert transport
-            channel = transport.open_session(timeout=_CONNECT_SECONDS)
+            channel = transport.open_session(timeout=CONNECT_SECONDS)
             channel.set_combine_stderr(True)
             channel.exec_command(shlex.join(["python3", "-I", "-S", "-c", (_HERE / program).read_text(), *arguments]))
         except (OSError, EOFError, paramiko.SSHException) as error:
@@ -234,14 +200,3 @@ def _close(channel: paramiko.Channel) -> None:
     """Whether there is anybody left to be told or not."""
     with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
         channel.close()
-
-
-def _hint(error: Exception, spec: HostSpec) -> str:
-    """What helps against what paramiko says."""
-    if isinstance(error, paramiko.BadHostKeyException):
-        return f"its host key is not the one in {spec.known_hosts}: is it the machine that you think it is?"
-    if "not found in known_hosts" in str(error):
-        return f"check its key, then: ssh-keyscan -p {spec.port} {spec.hostname} >> {spec.known_hosts}"
-    if isinstance(error, paramiko.AuthenticationException):
-        return f"can {spec.login} log in there with {spec.key or 'ssh-agent'}?"
-    return "is it up, and is the address right?"

@@ -9,11 +9,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from harness import paths, process
+from harness import ccache, paths, process
 from harness.arch import Arch
 from harness.cache import Cache, digest_of
 from harness.errors import CommandFailed, HarnessError, InfrastructureError
-from harness.kernel import kconfig
+from harness.kernel import artefact, kconfig
 from harness.kernel.jobserver import Jobserver
 from harness.kernel.toolchain import Toolchain
 from harness.kernel.warnings import Standing
@@ -75,8 +75,7 @@ def build(
         *(part for path in sorted(paths.MODULES.iterdir()) for part in (path.name, path.read_bytes())),
     )
     home = cache.root / "kernels" / digest
-    known = cache.read_record("kernels", digest, Kernel)
-    if known is not None and known.image.exists() and known.directory == home:
+    if known := artefact.find(home, cache):
         shutil.copy2(known.config, directory / ".config")
         # Its content is the same, but this point may ask more of it.
         kconfig.prove(known.config, arch, fragments, required, unproved, lambda: store.sources(point.commit), toolchain)
@@ -104,9 +103,9 @@ def build(
         with cache.scratch() as scratch:
             # What was not compiled before is not preprocessed twice: the compiler's own list of headers tells what it depends on.
             # That saves a cold build a third of its time.
-            statistics = {"CCACHE_DEPEND": "1", "CCACHE_STATSLOG": str(scratch / "ccache")}
-            compiled.run([*make, arch.kernel.target, "modules", "headers"], statistics, scratch)
-            ccache = _hit_rate(scratch / "ccache") if toolchain.ccache else ""
+            settings = {"CCACHE_DEPEND": "1", "CCACHE_STATSLOG": str(scratch / "ccache"), **ccache.environment(cache)}
+            compiled.run([*make, arch.kernel.target, "modules", "headers"], settings, scratch)
+            hits = _hit_rate(scratch / "ccache") if toolchain.ccache else ""
         with cache.publish(home) as draft:
             modules = draft / "modules"
             modules.mkdir()
@@ -144,10 +143,10 @@ def build(
         objects=objects,
         seconds=time.monotonic() - start,
         warnings=warnings,
-        ccache=ccache,
+        ccache=hits,
         modules_error=modules_error,
     )
-    cache.write_record("kernels", digest, kernel)
+    artefact.keep(kernel, cache)
     return kernel, False
 
 

@@ -262,7 +262,7 @@ def test_two_hosts_at_once(sshd: Sshd, tmp_path: Path) -> None:
 
 
 def test_host_that_is_not_there_is_said_and_done_without(tmp_path: Path) -> None:
-    gone = HostSpec("gone", "127.0.0.1:1", ("x86_64",), accel=Accelerator.TCG)
+    gone = HostSpec("gone", "127.0.0.1:1", archs=("x86_64",), accel=Accelerator.TCG)
     hosts = hosts_toml(tmp_path / "hosts.toml", gone)
     done = harness("run", "--arch", "x86_64", "--suite", "kunit", "--hosts", hosts, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

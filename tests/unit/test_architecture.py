@@ -20,12 +20,14 @@ LAYERS = [
     ["suites"],
     ["results"],
     ["doctor"],
-    ["hosts", "cluster"],
+    ["shared", "cluster"],
+    ["hosts"],
     ["guest", "kernel", "series", "progress", "schedule"],
     ["tree", "durations", "sandbox"],
+    ["ccache"],
     ["cache", "arch", "packages"],
     ["logs"],
-    ["model", "process", "paths"],
+    ["model", "process", "paths", "archive"],
     ["errors"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

@@ -8,7 +8,7 @@ from harness.hosts import Fleet, HostSpec
 
 
 def host(name: str, *archs: str, accel: Accelerator = Accelerator.KVM, slots: int = 1) -> HostSpec:
-    return HostSpec(name, name, archs, accel=accel, slots=slots)
+    return HostSpec(name, name, archs=archs, accel=accel, slots=slots)
 
 
 def chosen(fleet: Fleet, arch: str, times: int = 1) -> list[str]:

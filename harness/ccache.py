@@ -1,0 +1,44 @@
+"""What ccache is told by its own settings, and what it is told by us."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from harness import process
+from harness.cache import Cache
+
+CONFIG = "ccache.conf"
+_REMOTE = "CCACHE_REMOTE_STORAGE"
+
+
+def folder() -> Path | None:
+    """Where it keeps what was compiled here, with its configuration. None without ccache."""
+    if process.which("ccache") is None:
+        return None
+    found = Path(_setting("cache_dir") or Path.home() / ".cache" / "ccache")
+    found.mkdir(parents=True, exist_ok=True)
+    (found / CONFIG).touch()
+    return found
+
+
+def environment(cache: Cache) -> dict[str, str]:
+    """For builds: what others compiled is where the shared cache is, unless the user has a place for it."""
+    shared = cache.shared.ccache if cache.shared else None
+    return {_REMOTE: f"file:{shared}"} if shared and not _remote() else {}
+
+
+def storage(cache: Cache) -> tuple[list[Path], bool]:
+    """Folders beside its own that it reads and writes, and whether it needs the network."""
+    urls = [url.partition("|")[0] for url in (environment(cache).get(_REMOTE) or _remote()).split()]
+    folders = [Path(url.removeprefix("file:").removeprefix("//")) for url in urls if url.startswith("file:")]
+    return folders, len(folders) < len(urls)
+
+
+def _remote() -> str:
+    return os.environ.get(_REMOTE) or _setting("remote_storage")
+
+
+def _setting(name: str) -> str:
+    told = process.run(["ccache", "--get-config", name], check=False)
+    return told.stdout.strip() if told.returncode == 0 else ""

@@ -1,0 +1,56 @@
+"""Kernels that are finished: ours, and those of others."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import msgspec
+
+from harness.cache import Cache
+from harness.model import Kernel, from_json, to_json
+
+_KIND = "kernels"
+_RECORD = "kernel.json"
+
+
+def find(home: Path, cache: Cache) -> Kernel | None:
+    """The kernel that is in the folder `home`, which is called by its digest, or that others have, and put there then."""
+    known = cache.read_record(_KIND, home.name, Kernel)
+    if known is not None and known.image.exists() and known.directory == home:
+        _share(known, cache)
+        return known
+    fetched = _fetched(home, cache)
+    if fetched is not None:
+        cache.write_record(_KIND, home.name, fetched)
+    return fetched
+
+
+def keep(kernel: Kernel, cache: Cache) -> None:
+    """For us, and for others, unless they have it."""
+    cache.write_record(_KIND, kernel.digest, kernel)
+    _share(kernel, cache)
+
+
+def _share(kernel: Kernel, cache: Cache) -> None:
+    if cache.shared is not None:
+        (kernel.directory / _RECORD).write_bytes(to_json(kernel))
+        cache.shared.store(_KIND, kernel.digest, kernel.directory)
+
+
+class _NobodyHasIt(Exception):
+    pass
+
+
+def _fetched(home: Path, cache: Cache) -> Kernel | None:
+    if cache.shared is None:
+        return None
+    with contextlib.suppress(_NobodyHasIt, FileNotFoundError, msgspec.DecodeError), cache.publish(home) as draft:
+        if not cache.shared.fetch(_KIND, home.name, draft):
+            raise _NobodyHasIt
+        found = from_json((draft / _RECORD).read_bytes(), Kernel)
+        # Its paths are those of the machine that built it.
+        paths = {name: value for name, value in msgspec.structs.asdict(found).items() if isinstance(value, Path)}
+        moved = {name: home / path.relative_to(found.directory) for name, path in paths.items()}
+        return msgspec.structs.replace(found, **moved)
+    return None
