@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -19,6 +19,7 @@ from harness.model import Kernel
 from harness.paths import default_cache
 from harness.results import read_run
 from harness.suites import QUIET
+from tests.sshd import SSHD, Sshd
 
 ARCHS = ("x86_64", "arm64")
 
@@ -27,6 +28,17 @@ def harness(*arguments: str | Path, cwd: Path, env: Mapping[str, str] | None = N
     """`env` is added to our own environment."""
     words = [sys.executable, "-m", "harness", *map(str, arguments)]
     return subprocess.run(words, cwd=cwd, capture_output=True, text=True, env={**os.environ, **(env or {})})
+
+
+@pytest.fixture
+def sshd(tmp_path: Path) -> Iterator[Sshd]:
+    if SSHD is None:
+        pytest.skip("no sshd: apt install openssh-server")
+    folder = tmp_path / "ssh"
+    folder.mkdir()
+    found = Sshd(folder)
+    yield found
+    found.stop()
 
 
 class Machine:

@@ -32,15 +32,6 @@ pytestmark = pytest.mark.skipif(SSHD is None, reason="no sshd: apt install opens
 
 
 @pytest.fixture
-def sshd(tmp_path: Path) -> Iterator[Sshd]:
-    folder = tmp_path / "ssh"
-    folder.mkdir()
-    found = Sshd(folder)
-    yield found
-    found.stop()
-
-
-@pytest.fixture
 def guest(machine: Machine, sshd: Sshd, tmp_path: Path) -> Iterator[Guest]:
     with started(machine.arch, machine.accelerator, tmp_path, machine.boot, place=SshHost(sshd.spec())) as found:
         found.wait_for_agent()
