@@ -28,12 +28,14 @@ from harness.results import page, read_run
 from harness.suites import QUIET
 from tests import sample
 from tests.browser import Browser
+from tests.daskd import Daskd
 from tests.sshd import Sshd, hosts_toml
 
 ARCH = "x86_64"
 LOG_BYTES = 100_000_000
 BOOTS = 15
 SSH_RUNS = 3
+CLUSTER_RUNS = 3
 
 # What a user would write who wants the same tests and takes the rest as it comes: QEMU's default machine, found over ACPI.
 PLAIN = """\
@@ -52,9 +54,13 @@ CONFIG_UNIX=y
 
 
 def harness(*arguments: str, out: Path) -> float:
-    """Seconds that a whole run takes."""
+    """Seconds that a whole run takes, of the tree as it is, on one architecture."""
+    return timed("--series", "none", "--arch", ARCH, *arguments, out=out)
+
+
+def timed(*arguments: str, out: Path) -> float:
     start = time.monotonic()
-    command = [sys.executable, "-m", "harness", "run", "--series", "none", "--arch", ARCH, "--out", str(out), *arguments]
+    command = [sys.executable, "-m", "harness", "run", "--out", str(out), *arguments]
     # No night of the user's.
     environment = {**os.environ, "HARNESS_HISTORY": str(out / "history.sqlite")}
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
@@ -246,6 +252,25 @@ def ssh() -> str:
     return f"{there:.2f} s through SSH, {here:.2f} s here: {there / here:.3f} (at most 1.10)"
 
 
+def cluster() -> str:
+    """Six jobs, whose kernels are there, by a worker for each core of this machine, and without any, in turn."""
+    words = ["--suite", "boot", "--suite", "kunit", "--suite", "samples", *(f"--arch={name}" for name in arch.names())]
+    seconds = []
+    with tempfile.TemporaryDirectory() as folder:
+        dask = Daskd(Path(folder))
+        try:
+            for _ in range(os.cpu_count() or 1):
+                dask.worker(*arch.names())
+            for number in range(CLUSTER_RUNS + 1):
+                here = timed(*words, out=Path(folder) / "here")
+                there = timed(*words, "--executor", f"dask:{dask.address}", "--jobs", "1", out=Path(folder) / "there")
+                seconds += [(here, there)] if number else []  # the first one makes what is not there
+        finally:
+            dask.stop()
+    here, there = (statistics.median(each) for each in zip(*seconds, strict=True))
+    return f"{there:.1f} s on a cluster, {here:.1f} s without: {there / here:.3f} (at most 1.05)"
+
+
 def report() -> str:
     """The page of a night of six architectures with 6,000 cases: its size, and how soon a browser shows and filters it."""
     with tempfile.TemporaryDirectory() as folder:
@@ -271,6 +296,7 @@ BENCHMARKS: dict[str, Callable[[], str]] = {
     "results": results,
     "report": report,
     "ssh": ssh,
+    "cluster": cluster,
     "memory": memory,
     "warm": warm,
     "boot": boot,

@@ -109,6 +109,7 @@ class _Job:
                     **{name: told for name, told in event.properties.items() if name not in self._properties}
                 )
             case journal.StageFinished():
+                self._note(event)
                 self.reporter.finished(event.stage, event.seconds, event.cached)
             case journal.KnownPassed():
                 self._context.events.write(event)
@@ -152,6 +153,16 @@ class _Job:
                 self.reporter.end()
             elif self._built is None:
                 self._order.built(self, None)
+
+    def _note(self, stage: journal.StageFinished) -> None:
+        """How long it takes there, so that the longest can go first."""
+        if stage.stage == "build" and not stage.cached:
+            self.reporter.durations.note("build", stage.seconds)
+        elif stage.stage == "guest" and not any(selection.globs for selection in self._context.request.selections):
+            self.reporter.durations.note("test", stage.seconds)
+        else:
+            return
+        self.reporter.durations.save()
 
     def _report_warnings(self) -> None:
         if self._before and self._built:
