@@ -3,6 +3,7 @@ built once only there. What it says goes into our journal as if it were said her
 
 from __future__ import annotations
 
+import math
 import shutil
 import tempfile
 import threading
@@ -22,6 +23,8 @@ from harness.results import journal
 from harness.schedule import Kind, Task
 
 PLACE = "cluster"
+_ROUNDS = 2
+"""How often a worker is given something: the second time evens out how long the first one took."""
 _SERIES, _CONFIG = "series", "config"
 
 
@@ -36,7 +39,7 @@ def _tasks(context: Context, arch: Arch, points: Sequence[Point]) -> Iterator[Ta
     left = [job for job in jobs if not job.over]
     assert context.cluster
     workers = context.cluster.slots(context.cluster.needs(arch, context.request.accel))
-    size = -(-len(left) * len(context.request.archs) // max(1, workers))
+    size = math.ceil(len(left) * len(context.request.archs) / (_ROUNDS * max(1, workers)))
     while left:
         here = left[:size]
         # Two points with one kernel share what is told of it.

@@ -105,7 +105,13 @@ class Standing:
     def _members(self) -> set[str]:
         """The objects of vmlinux and of its modules; empty if there is no telling."""
         archive, order = self._output / "vmlinux.a", self._output / "modules.order"
-        listed = process.run(["ar", "t", archive], check=False).stdout.split() if archive.exists() and process.which("ar") else []
+        # ar names them as seen from where it is called.
+        names = (
+            process.run(["ar", "t", archive.name], cwd=self._output, check=False)
+            if archive.exists() and process.which("ar")
+            else None
+        )
+        listed = names.stdout.split() if names else []
         for module in order.read_text().split() if listed and order.exists() else ():
             parts = (self._output / module).with_suffix(".mod")
             listed += [module, *(parts.read_text().split() if parts.exists() else [])]

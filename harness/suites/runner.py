@@ -116,6 +116,8 @@ class Session:
         self._joined = 0
         self._fresh = _FRESH
         self._running = 0
+        self._unbootable = False
+        """A guest did not get as far as its agent: no other one is asked to help."""
         planned = []
         for suite, selection in suites:
             for case in suite.plan(target):
@@ -141,7 +143,7 @@ class Session:
         """A number for another guest, counted from 1; None if it is not worth a boot. Whoever gets one must `run` it."""
         with self._lock:
             worth = self.seconds > _WORTH_A_BOOT * self._durations.expect("boot", _BOOT_SECONDS)
-            if self._joined and not (self._running and worth):
+            if self._joined and (self._unbootable or not (self._running and worth)):
                 return None
             self._joined += 1
             self._running += 1
@@ -191,6 +193,7 @@ class Session:
             self._emit(CaseResult("boot", f"agent{now.who}{which}", outcome, diagnostic=title, log=evidence))
             # If it could boot before, once more; it is not tried a third time.
             again, now.booted = now.booted, False
+            self._unbootable |= not again
             return again
         now.booted = True
         splats = guest.console.take_splats()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from harness.progress import Progress
@@ -68,7 +69,8 @@ def test_quiet() -> None:
     assert not progress.moving
 
 
-def test_on_a_terminal_it_moves() -> None:
+def test_on_a_terminal_it_moves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
     file = io.StringIO()
     with Progress(Console(file=file, force_terminal=True, width=100)) as progress:
         progress.step("arm64/last", "build", count="1 objects")

@@ -179,6 +179,15 @@ def test_no_guest_boots(tmp_path: Path) -> None:
     assert bench.outcomes() == {Outcome.LOST: CASES}
 
 
+def test_nobody_helps_a_kernel_that_does_not_boot(tmp_path: Path) -> None:
+    """Each helper would be asked for one more, as long as it has not failed itself."""
+    bench = Bench(tmp_path, dead=("console",))
+    assert (bench.session.join(), bench.session.join()) == (1, 2)
+    assert not bench.session.run(1)
+    assert bench.session.join() is None
+    assert bench.session.run(2)
+
+
 def test_qemu_that_does_not_start(tmp_path: Path) -> None:
     bench = Bench(tmp_path, broken=("console",))
     assert bench.run(1) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,19 @@ def test_what_is_gone_or_damaged(folders: tuple[Path, Path]) -> None:
     with (output / ".warnings").open("a") as file:
         file.write('["kernel/b.c", "cut sh')
     assert not Standing(*folders).known
+
+
+def test_objects_that_are_left_over(folders: tuple[Path, Path]) -> None:
+    """Of another configuration: what is in vmlinux tells, from wherever the harness is called."""
+    source, output = folders
+    (output / "kernel").mkdir()
+    for name in ("kernel/a.o", "kernel/b.o"):
+        subprocess.run(["gcc", "-c", "-x", "c", "-", "-o", output / name], input=b"int a;", check=True)
+    # As the kernel's Makefile does.
+    for archive in ("kernel/built-in.a", "vmlinux.a"):
+        subprocess.run(["ar", "cDPrST", archive, "kernel/a.o"], cwd=output, check=True)
+    (output / "modules.order").write_text("")
+    assert after(folders, *(f"{source}/kernel/{name}.c:3:1: warning: odd" for name in "ab")) == ("kernel/a.c:3:1: warning: odd",)
 
 
 def test_a_moved_line_is_not_new() -> None:
