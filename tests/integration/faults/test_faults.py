@@ -171,7 +171,7 @@ def test_patch_that_panics_at_boot(tmp_path: Path) -> None:
     red = [one for one in read_run(tmp_path / "runs" / "latest").results if not one.outcome.green]
     # One for each guest that was started before the first one was seen to die.
     boots = [one for one in red if one.suite == "boot"]
-    assert boots[0].name == "agent"
+    assert "agent" in {boot.name for boot in boots}
     assert len(boots) <= (os.cpu_count() or 1)
     for boot in boots:
         assert (boot.outcome, boot.diagnostic) == (Outcome.CRASH, "Kernel panic - not syncing: on purpose")
