@@ -165,7 +165,11 @@ def _perform(wanted: Errand, key: str, topic: str) -> Done:
         task = worker.state.tasks.get(key)
         return task is not None and task.state != "cancelled" and worker.status in _AT_WORK
 
-    return errand.run(wanted, lambda heard: worker.log_event(topic, (key, msgspec.to_builtins(heard))), is_wanted)
+    try:
+        return errand.run(wanted, lambda heard: worker.log_event(topic, (key, msgspec.to_builtins(heard))), is_wanted)
+    except errand.Unwanted as error:
+        # If it is the worker that ends, another one is to do it.
+        raise distributed.Reschedule from error
 
 
 _AT_WORK = (distributed.Status.running, distributed.Status.paused, distributed.Status.closing_gracefully)
@@ -173,11 +177,22 @@ _AT_WORK = (distributed.Status.running, distributed.Status.paused, distributed.S
 
 def _result(future: distributed.Future[Done]) -> Done:
     try:
+        if future.status == "error":
+            raise _failure(future.exception())
         return future.result()
-    except distributed.KilledWorker as error:
-        raise InfrastructureError(f"several workers died of it, the last one at {error.last_worker.address}") from error
-    except (distributed.CancelledError, OSError) as error:
+    except (distributed.CancelledError, distributed.TimeoutError, OSError) as error:
         raise InfrastructureError("the Dask scheduler is gone") from error
+
+
+def _failure(error: BaseException | None) -> InfrastructureError:
+    """What the worker ran into."""
+    match error:
+        case InfrastructureError():
+            return error
+        case distributed.KilledWorker():
+            return InfrastructureError(f"several workers died of it, the last one at {error.last_worker.address}")
+        case _:
+            return InfrastructureError(f"on its worker: {type(error).__name__}: {error}")
 
 
 def _as_words(needs: Needs) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import io
+import os
 import secrets
 import socket
 import sys
@@ -73,9 +74,11 @@ def run(errand: Errand, tell: Callable[[Heard], None], wanted: Callable[[], bool
         unpack(errand.files, folder)
         # What was before on this machine is not compared with, and somebody else may be building in its cache.
         own = ("--out", "out", "--history", "history.sqlite", "--quiet", "--wait")
-        argv = [sys.executable, "-m", "harness", "run", *errand.arguments, *own]
+        argv = [sys.executable, "-P", "-m", "harness", "run", *errand.arguments, *own]
+        # The one that we are, wherever the worker found it.
+        env = {"PYTHONPATH": os.pathsep.join(filter(None, [str(paths.PACKAGE.parent), os.environ.get("PYTHONPATH", "")]))}
         lines: tuple[str, ...] = ()
-        with (folder / "output").open("wb") as output, process.start(argv, cwd=folder, stdout=output) as child:
+        with (folder / "output").open("wb") as output, process.start(argv, cwd=folder, env=env, stdout=output) as child:
             while (status := child.poll()) is None:
                 if not wanted():
                     raise Unwanted

@@ -246,9 +246,11 @@ class _Errand:
             for job in self._jobs.values():
                 if not job.over:
                     job.reporter.properties(host=heard.host)
-        for line in heard.lines[max(0, self._heard - heard.first) :]:
+        if heard.first > self._heard:
+            return  # something got lost on the way; in the end, all of it comes
+        for line in heard.lines[self._heard - heard.first :]:
             self._read(line)
-        self._heard = max(self._heard, heard.first + len(heard.lines))
+            self._heard += 1
 
     def _read(self, line: str) -> None:
         event: journal.Event = from_json(line, journal.Event)  # type: ignore[arg-type]

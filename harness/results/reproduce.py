@@ -13,7 +13,9 @@ STAGES = (*BUILT, "initramfs", "accelerator", "guest", "retry")
 
 _OF_A_GUEST = ("--selftests", "--hosts")
 """Options that only a command takes that boots one."""
-_NARROWED = ("--arch", "--points", "--suite", "--cmd", "--out", "--case", "--repeat", "--good", "--retry-flaky", "--history")
+_NARROWED = ("--arch", "--points", "--suite", "--cmd", "--case", "--repeat", "--good", "--retry-flaky")
+_ELSEWHERE = ("--out", "--history", "--executor")
+"""What made sense where the run was."""
 _RESUMABLE = ("run", "bisect")
 _FLAGS = ("--per-patch",)
 
@@ -23,7 +25,7 @@ def reproduce(report: RunReport, job: JobReport, result: CaseResult, *others: Jo
     architecture."""
     given = any(word.partition("=")[0] == "--kernel" for word in (report.started.arguments if report.started else ()))
     build = result.suite in BUILT and not given
-    left_out = (*_NARROWED, *_OF_A_GUEST) if build else _NARROWED
+    left_out = (*_NARROWED, *_ELSEWHERE, *(_OF_A_GUEST if build else ()))
     command = ["build" if build else "run"]
     words = iter(report.started.arguments[1:] if report.started else ())
     for word in words:

@@ -81,7 +81,8 @@ def without_kernels(cache: Path) -> Path:
     return cache
 
 
-def test_worker_that_is_killed_in_mid_build(cluster: Daskd, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_worker_that_ends_in_mid_build(number: signal.Signals, cluster: Daskd, tmp_path: Path) -> None:
     wanted = ("--arch", "x86_64", "--suite", "kunit")
     here = harness("run", *wanted, "--out", tmp_path / "here", cwd=tmp_path)
     assert here.returncode == 0, here.stdout + here.stderr
@@ -90,7 +91,7 @@ def test_worker_that_is_killed_in_mid_build(cluster: Daskd, tmp_path: Path) -> N
     with subprocess.Popen([sys.executable, "-m", "harness", *words], cwd=tmp_path) as run:
         building = wait_for(first, "make")
         cluster.worker("x86_64")
-        first.kill()
+        first.send_signal(number)
         assert run.wait() == 0
     assert survivors(building) == []
     there = tmp_path / "there" / "latest"

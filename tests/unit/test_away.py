@@ -75,6 +75,12 @@ def silent(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> s
     return "only"
 
 
+def gappy(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
+    hear(Heard("only", "elsewhere", 0, tuple(lines[:3])))
+    hear(Heard("only", "elsewhere", 5, tuple(lines[5:7])))
+    return "only"
+
+
 @pytest.fixture
 def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Helper:
     found = Helper(Bench(tmp_path, monkeypatch))
@@ -109,7 +115,7 @@ SERIES = (
 )
 
 
-@pytest.mark.parametrize(("workers", "send", "errands"), [(1, whole, 2), (2, silent, 3), (100, whole, 5)])
+@pytest.mark.parametrize(("workers", "send", "errands"), [(1, gappy, 2), (2, silent, 3), (100, whole, 5)])
 def test_report_is_that_of_a_local_run(workers: int, send: Send, errands: int, helper: Helper) -> None:
     wanted = helper.bench.parse(helper.bench.series(*SERIES), per_patch=True)
     helper.workers, helper.send = workers, send
