@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import socket
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import paramiko
 
@@ -47,6 +48,18 @@ def connected(spec: Login) -> Iterator[paramiko.SSHClient]:
             transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * _ALIVE_SECONDS)
             transport.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         yield client
+
+
+def put(sftp: paramiko.SFTPClient, source: Path, target: PurePosixPath) -> None:
+    """Whole, or not at all. Raises what paramiko does."""
+    draft = f"{target}.{secrets.token_hex(4)}"
+    try:
+        sftp.put(str(source), draft)
+        sftp.posix_rename(draft, str(target))
+    except OSError:
+        with contextlib.suppress(OSError):
+            sftp.remove(draft)
+        raise
 
 
 def _hint(error: Exception, spec: Login) -> str:

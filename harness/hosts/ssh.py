@@ -20,7 +20,7 @@ from harness.arch import Arch
 from harness.cache import Cache, file_digest
 from harness.guest import Accelerator, Boot, PlaceLost, kvm_runs, qemu
 from harness.hosts.config import HostSpec
-from harness.hosts.connect import CONNECT_SECONDS, connected
+from harness.hosts.connect import CONNECT_SECONDS, connected, put
 
 _HERE = Path(__file__).parent
 _COMMAND_SECONDS = 120.0
@@ -105,14 +105,7 @@ class SshHost:
             self._command(client, f"mkdir -p {shlex.quote(self.spec.folder)}")
             try:
                 with client.open_sftp() as sftp:
-                    draft = f"{there}.{threading.get_ident()}"
-                    try:
-                        sftp.put(str(path), draft)
-                        sftp.posix_rename(draft, str(there))
-                    except OSError:
-                        with contextlib.suppress(OSError):
-                            sftp.remove(draft)
-                        raise
+                    put(sftp, path, there)
             except (OSError, EOFError, paramiko.SSHException) as error:
                 hint = "is its disk full?"
                 raise PlaceLost(f"{path.name} cannot be sent to {self.name}: {error}", hint=hint) from error

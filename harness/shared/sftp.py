@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -13,7 +12,7 @@ import paramiko
 from harness import process
 from harness.errors import InfrastructureError
 from harness.hosts import Login
-from harness.hosts.connect import connected
+from harness.hosts.connect import connected, put
 from harness.shared.spec import split_url
 
 
@@ -53,14 +52,7 @@ class Sftp:
             for folder in (self._root, path.parent):
                 with contextlib.suppress(OSError):
                     sftp.mkdir(str(folder))
-            draft = f"{path}.{secrets.token_hex(4)}"
-            try:
-                sftp.put(str(source), draft)
-                sftp.posix_rename(draft, str(path))
-            except OSError:
-                with contextlib.suppress(OSError):
-                    sftp.remove(draft)
-                raise
+            put(sftp, source, path)
 
     def close(self) -> None:
         self._stack.close()
