@@ -35,6 +35,8 @@ from harness.results import History, RunReport, read_run, text
 
 _HOW = ("wait", "install", "quiet")
 """Options that change nothing in what comes of it."""
+_MAY_DIFFER = ("cache", "history", "executor")
+"""Options that a run that is taken up again may be told anew."""
 _NOT_REPEATED = ("--wait", "--install", "-q", "--quiet")
 
 
@@ -153,10 +155,10 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
     words = {option.name: option.opts[0] for option in context.command.params}
     told = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     started = read_run(directory).started
-    if other := sorted(words[name] for name in set(told) - {"unfinished", "cache", "history", *_HOW}):
+    if other := sorted(words[name] for name in set(told) - {"unfinished", *_MAY_DIFFER, *_HOW}):
         raise UserError(
             f"--resume together with {', '.join(other)}",
-            hint="a run goes on as it was started: only --cache and --history may differ",
+            hint="a run goes on as it was started: only --cache, --history and --executor may differ",
         )
     if started is None:
         raise UserError(f"the run in {directory} was killed before it began", hint="start it again, without --resume")
@@ -166,7 +168,8 @@ def _resume(context: click.Context, directory: Path) -> tuple[RunReport, int]:
         hint = f"harness {maker} --resume DIR" if maker in _PLANS else f"`harness {maker}` goes on if it is said again"
         raise UserError(f"{directory} was made by `harness {maker}`", hint=hint)
     now = {name: context.params[name] for name in _HOW}
-    elsewhere: dict[str, Any] = {name: context.params[name].resolve() for name in ("cache", "history") if name in told}
+    elsewhere: dict[str, Any] = {name: context.params[name] for name in _MAY_DIFFER if name in told}
+    elsewhere.update({name: value.resolve() for name, value in elsewhere.items() if isinstance(value, Path)})
     try:
         os.chdir(started.directory)
     except OSError as error:

@@ -3,7 +3,6 @@ own, so that it ends when the worker does; what it needs it makes in the worker'
 
 from __future__ import annotations
 
-import functools
 import io
 import os
 import secrets
@@ -11,6 +10,7 @@ import socket
 import sys
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,10 +22,13 @@ from harness.errors import InfrastructureError
 
 SAME = "install the very same fgraph-harness there: what it builds, and what it expects, is part of it"
 
-_JOURNAL = "out/latest/journal.jsonl"
+_JOURNAL = "journal.jsonl"
+_ENDED = '"event":"job-finished"'
 _LOOK_SECONDS = 0.3
 _TAIL = 4000
 """Bytes of what it printed."""
+_FILES = ("HARNESS_CACHE", "HARNESS_SHARED_CACHE", "HARNESS_HOSTS")
+"""Settings that name a file as seen from where the worker was started."""
 
 
 class Errand(Struct, frozen=True):
@@ -39,7 +42,7 @@ class Errand(Struct, frozen=True):
 
 
 class Heard(Struct, frozen=True):
-    """Some lines of the journal of an errand."""
+    """What is new of an errand."""
 
     attempt: str
     """Another worker's is another one."""
@@ -47,16 +50,17 @@ class Heard(Struct, frozen=True):
     first: int
     """How many lines came before."""
     lines: tuple[str, ...]
+    """Of its journal."""
+    files: bytes = b""
+    """Its run directory, as `pack` makes it, whenever a job has ended."""
 
 
 class Done(Struct, frozen=True):
     heard: Heard
-    """The whole journal."""
+    """The whole journal, and all files."""
     status: int
     output: str
     """The end of what it printed."""
-    files: bytes
-    """Its run directory, as `pack` makes it."""
 
 
 class Unwanted(Exception):
@@ -71,29 +75,28 @@ def run(errand: Errand, tell: Callable[[Heard], None], wanted: Callable[[], bool
         raise InfrastructureError(f"the worker on {host} has another harness, of version {__version__}", hint=SAME)
     with tempfile.TemporaryDirectory(prefix="harness-") as name:
         folder = Path(name)
+        made = folder / "out" / "latest"
         unpack(errand.files, folder)
         # What was before on this machine is not compared with, and somebody else may be building in its cache.
         own = ("--out", "out", "--history", "history.sqlite", "--quiet", "--wait")
         argv = [sys.executable, "-P", "-m", "harness", "run", *errand.arguments, *own]
-        # The one that we are, wherever the worker found it.
-        env = {"PYTHONPATH": os.pathsep.join(filter(None, [str(paths.PACKAGE.parent), os.environ.get("PYTHONPATH", "")]))}
-        lines: tuple[str, ...] = ()
-        with (folder / "output").open("wb") as output, process.start(argv, cwd=folder, env=env, stdout=output) as child:
-            while (status := child.poll()) is None:
+        journal, told = _Tail(made / _JOURNAL), 0
+        with (folder / "output").open("wb") as output, process.start(argv, cwd=folder, env=_settings(), stdout=output) as child:
+            while child.poll() is None:
                 if not wanted():
                     raise Unwanted
-                if new := _lines(folder / _JOURNAL)[len(lines) :]:
-                    tell(Heard(attempt, host, len(lines), new))
-                    lines += new
+                if new := journal.grown():
+                    ended = any(_ENDED in line for line in new)
+                    tell(Heard(attempt, host, told, new, pack(made.resolve()) if ended else b""))
+                    told += len(new)
                 time.sleep(_LOOK_SECONDS)
-        whole = Heard(attempt, host, 0, _lines(folder / _JOURNAL))
         said = (folder / "output").read_bytes()[-_TAIL:].decode(errors="replace")
-        return Done(whole, status, said, pack((folder / "out" / "latest").resolve()))
+        return Done(Heard(attempt, host, 0, _Tail(made / _JOURNAL).grown(), pack(made.resolve())), child.returncode, said)
 
 
-@functools.cache
 def fingerprint() -> str:
-    """Equal where the harness is: its code, and what its kernels and guests are made from."""
+    """Equal where the harness is: its code, and what its kernels and guests are made from. Read each time, for it may be another
+    one since the worker was started."""
     code = [file for file in sorted(paths.PACKAGE.rglob("*")) if paths.PACKAGE / "data" not in file.parents]
     data = [file for folder in (paths.CONFIGS, paths.QEMU) for file in sorted(folder.rglob("*"))]
     files = [file for file in (*code, *data) if file.is_file() and "__pycache__" not in file.parts]
@@ -107,12 +110,35 @@ def pack(folder: Path) -> bytes:
 
 
 def unpack(packed: bytes, folder: Path, prefixes: Sequence[str] = ("",)) -> None:
-    """What is below one of the `prefixes`."""
-    archive.unpack(io.BytesIO(packed), folder, prefixes)
+    """What is below one of the `prefixes`. Raises InfrastructureError."""
+    try:
+        archive.unpack(io.BytesIO(packed), folder, prefixes)
+    except zipfile.BadZipFile as error:
+        raise InfrastructureError(f"files that arrived damaged: {error}") from error
 
 
-def _lines(path: Path) -> tuple[str, ...]:
-    """Those that are whole."""
-    if not path.exists():
-        return ()
-    return tuple(path.read_bytes().decode(errors="replace").split("\n")[:-1])
+class _Tail:
+    """A file that grows by lines."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read = 0
+
+    def grown(self) -> tuple[str, ...]:
+        """The lines that are whole since it was asked before."""
+        if not self._path.exists():
+            return ()
+        with self._path.open("rb") as file:
+            file.seek(self._read)
+            new = file.read()
+        whole = new[: new.rfind(b"\n") + 1]
+        self._read += len(whole)
+        return tuple(whole.decode(errors="replace").split("\n")[:-1])
+
+
+def _settings() -> dict[str, str]:
+    """The worker's, for a process that runs in another folder; and the harness that we are, wherever the worker found it."""
+    named = {name: os.environ[name] for name in _FILES if os.environ.get(name) and "://" not in os.environ[name]}
+    path = [str(paths.PACKAGE.parent), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    whole = {name: str(Path(value).expanduser().absolute()) for name, value in named.items()}
+    return {**whole, "PYTHONPATH": os.pathsep.join(str(Path(one).absolute()) for one in path)}

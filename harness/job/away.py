@@ -14,11 +14,11 @@ from pathlib import Path
 from harness import cluster, series, tree
 from harness.arch import Arch
 from harness.cluster import Done, Errand, Heard
-from harness.errors import InfrastructureError
+from harness.errors import HarnessError, InfrastructureError
 from harness.job import build
 from harness.job.context import Built, Context
 from harness.job.reporter import Failed, Reporter
-from harness.model import WARNINGS, CaseResult, Outcome, Point, from_json
+from harness.model import WARNINGS, CaseResult, Outcome, Point, Series, from_json
 from harness.results import journal
 from harness.schedule import Kind, Task
 
@@ -95,6 +95,7 @@ class _Job:
         """`why` it is begun once more, if it is: what was said of it does not count then."""
         if why or self.reporter.results:
             self.reporter.start_over(why or "the run was taken up again")
+            self._built = None
         self.reporter.begin()
         self.reporter.properties(**self._properties)
         try:
@@ -189,6 +190,10 @@ _SAME = ("base", "commit", "selftests")
 """Properties that prove that a worker took what was meant: commits are made of content alone."""
 
 
+class _TheRest(Exception):
+    """Some jobs of an errand are done: whoever takes it up does the others."""
+
+
 class _Errand:
     """What one worker does in one go."""
 
@@ -197,11 +202,15 @@ class _Errand:
         self._arch = arch
         self._jobs = {job.point.name: job for job in jobs}
         self._name = f"{arch.name}/{'+'.join(self._jobs)}"
+        self._sent = 0
+        """How many of them the worker has."""
         self._attempt = ""
         self._lost: set[str] = set()
         """Attempts that do not count."""
         self._heard = 0
         """Lines of the journal of this one."""
+        self._delivered: set[str] = set()
+        """Points whose files are there."""
         self._ended: journal.RunFinished | None = None
 
     def task(self) -> Task:
@@ -214,43 +223,61 @@ class _Errand:
     def _work(self) -> list[Task]:
         for job in self._jobs.values():
             job.begin()
-        if not (left := [job for job in self._jobs.values() if not job.over]):
-            return []
-        for job in left:
-            job.reporter.step("worker")
-        assert self._context.cluster
-        try:
-            needs = self._context.cluster.needs(self._arch, self._context.request.accel)
-            done = self._context.cluster.run(self._errand(left), needs, self._seconds, self._hear)
-            self._hear(done.heard)
-            cluster.unpack(done.files, self._context.before.directory, [f"{self._arch.name}/{name}/" for name in self._jobs])
-            why, log = self._ending(done)
-        except InfrastructureError as failure:
-            why, log = failure.message, failure.hint
-        for job in left:
-            if not job.over:
-                job.fail(why, log)
+        while left := [job for job in self._jobs.values() if not job.over]:
+            self._sent = len(left)
+            for job in left:
+                job.reporter.step("worker")
+            assert self._context.cluster
+            try:
+                needs = self._context.cluster.needs(self._arch, self._context.request.accel)
+                done = self._context.cluster.run(self._errand(left), needs, self._seconds, self._hear)
+                self._hear(done.heard)
+                self._deliver(done.heard, left)
+                why, log = self._ending(done)
+            except _TheRest:
+                continue
+            except HarnessError as failure:
+                why, log = failure.message, failure.hint
+            for job in left:
+                if not job.over:
+                    job.fail(why, log)
+            break
         return []
 
     def _hear(self, heard: Heard) -> None:
-        """Of an attempt that takes the place of another one, all counts anew."""
+        """Of an attempt that takes the place of another one, all counts anew. Raises _TheRest if it does more than is left."""
         if heard.attempt in self._lost:
             return
         if heard.attempt != self._attempt:
-            if self._attempt:
-                self._lost.add(self._attempt)
-                for job in self._jobs.values():
-                    if not job.over:
-                        job.begin(f"its worker is gone; {heard.host} does it")
-            self._attempt, self._heard = heard.attempt, 0
-            for job in self._jobs.values():
-                if not job.over:
-                    job.reporter.properties(host=heard.host)
+            self._change(heard)
         if heard.first > self._heard:
             return  # something got lost on the way; in the end, all of it comes
         for line in heard.lines[self._heard - heard.first :]:
             self._read(line)
             self._heard += 1
+        if heard.files:
+            self._deliver(heard, [job for job in self._jobs.values() if job.over])
+
+    def _change(self, heard: Heard) -> None:
+        left = [job for job in self._jobs.values() if not job.over]
+        before, self._attempt, self._heard = self._attempt, heard.attempt, 0
+        if before:
+            self._lost.add(before)
+            for job in left:
+                job.begin("its worker is gone")
+            if len(left) < self._sent:
+                self._lost.add(heard.attempt)
+                self._attempt = ""
+                raise _TheRest
+        for job in left:
+            job.reporter.properties(host=heard.host)
+
+    def _deliver(self, heard: Heard, jobs: Iterable[_Job]) -> None:
+        """The files of the attempt that is reported."""
+        names = {job.point.name for job in jobs} - self._delivered
+        if names:
+            cluster.unpack(heard.files, self._context.before.directory, [f"{self._arch.name}/{name}/" for name in names])
+        self._delivered |= names
 
     def _read(self, line: str) -> None:
         event: journal.Event = from_json(line, journal.Event)  # type: ignore[arg-type]
@@ -273,8 +300,11 @@ class _Errand:
         with tempfile.TemporaryDirectory(prefix="harness-") as name:
             folder = Path(name)
             if request.series.patches:
-                # Whatever it came from: as a directory it has the same digest.
-                series.export(request.series, folder / _SERIES / request.series.name, mbox=False)
+                # Whatever it came from: as a directory it is the same.
+                there = folder / _SERIES / request.series.name
+                series.export(request.series, there, mbox=False)
+                if _expected(series.load(str(there), self._context.cache)) != _expected(request.series):
+                    raise InfrastructureError(f"{request.series.name} does not survive its export", hint="harness series export")
             for number, fragment in enumerate(request.fragments):
                 (folder / _CONFIG / str(number)).mkdir(parents=True)
                 shutil.copy2(fragment, folder / _CONFIG / str(number))
@@ -295,6 +325,7 @@ class _Errand:
             "--toolchain": request.toolchain,
             "--sandbox": request.sandbox,
             "--retry-flaky": request.retries,
+            "--shared-cache": request.shared if "://" in request.shared or not request.shared else Path(request.shared).resolve(),
         }
         yield from (f"{option}={value}" for option, value in said.items() if value != "")
         yield from (f"--config={_CONFIG}/{number}/{fragment.name}" for number, fragment in enumerate(request.fragments))
@@ -303,3 +334,8 @@ class _Errand:
             if selection.suite != "command":
                 yield from (f"--suite={selection.suite}:{glob}" for glob in selection.globs)
                 yield from () if selection.globs else [f"--suite={selection.suite}"]
+
+
+def _expected(of: Series) -> tuple[object, ...]:
+    """All that says what is green."""
+    return of.digest, of.must_run, of.claims, of.measures, of.fragment and of.fragment.read_bytes()

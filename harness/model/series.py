@@ -160,6 +160,8 @@ class Series(Struct, frozen=True):
     written_after: Origin | None = None
     base: str = ""
     """What it was written for, if it says so: a commit, or words."""
+    home: Path | None = None
+    """The directory that has what stands beside the patches, wherever those come from."""
     repository: str = ""
     """The git repository that it comes from, which may have the blobs that a 3-way merge wants."""
     notes: tuple[str, ...] = ()

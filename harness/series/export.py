@@ -31,9 +31,8 @@ def export(series: Series, target: Path, mbox: bool) -> None:
             shutil.rmtree(draft, ignore_errors=True)
             draft.mkdir()
             quilt.write(commits, draft)
-            home = Path(series.origin)
-            beside = [home / name for name in _BESIDE] + ([series.fragment] if series.fragment else [])
-            for path in beside if home.is_dir() else ():
+            beside = [series.home / name for name in _BESIDE] if series.home else []
+            for path in [*beside, *filter(None, [series.fragment])]:
                 if path.is_file():
                     shutil.copy2(path, draft / path.name)
         draft.rename(target)

@@ -185,6 +185,7 @@ def _described(directory: Path, series: Series) -> Series:
         measures=read_measures(directory / "bench.toml"),
         written_after=description.origin,
         argued=description.checkpatch,
+        home=directory,
     )
 
 

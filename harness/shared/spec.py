@@ -17,6 +17,8 @@ def check_spec(spec: str) -> None:
         split_url(spec)
     elif not folder.is_dir():
         raise UserError(f"no shared cache at {spec}", hint=HINT)
+    elif len(str(folder).split()) > 1:
+        raise UserError(f"no shared cache at '{spec}'", hint="ccache takes a space for the end of a name")
 
 
 def folder_of(spec: str) -> Path | None:

@@ -55,7 +55,7 @@ class Helper:
             files = cluster.pack(report.directory)
         attempt = self.send(errand, hear, lines)
         assert report.finished
-        return Done(Heard(attempt, "elsewhere", 0, tuple(lines)), report.finished.exit_code, "", files)
+        return Done(Heard(attempt, "elsewhere", 0, tuple(lines), files), report.finished.exit_code, "")
 
 
 @contextlib.contextmanager
@@ -174,6 +174,43 @@ def test_attempt_that_was_lost_does_not_count(helper: Helper) -> None:
     assert "boot" in events
 
 
+def test_what_a_worker_had_done_before_it_died_is_not_done_again(helper: Helper) -> None:
+    def dies(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
+        if "--points=base,0001" in errand.arguments:
+            ended = next(number for number, line in enumerate(lines) if "job-finished" in line)
+            (helper.bench.path / "run" / ARCH / "base").mkdir(parents=True)
+            (helper.bench.path / "run" / ARCH / "base" / "build.log").write_text("the first attempt's")
+            files = cluster.pack(helper.bench.path / "run")
+            hear(Heard("first", "one", 0, tuple(lines[: ended + 1]), files))
+            hear(Heard("second", "two", 0, tuple(lines[:1])))
+        return whole(errand, hear, lines)
+
+    helper.send = dies
+    report = helper.bench.run(helper.bench.parse(helper.bench.series(main("one"), main("two")), per_patch=True))
+    assert report.finished and report.finished.exit_code == 0
+    assert ["--points=0001" in sent for sent in helper.sent].count(True) == 1
+    assert report.job(ARCH, "base").properties["host"] == "one"
+    assert (report.directory / ARCH / "base" / "build.log").read_text() == "the first attempt's"
+    with _local():
+        assert told(report) == told(helper.bench.run(helper.bench.parse(helper.bench.path / "s", per_patch=True)))
+
+
+def test_series_that_only_names_its_origin_is_sent_whole(helper: Helper, tmp_path: Path) -> None:
+    """With what it expects, and where that is not beside the patches."""
+    patches = helper.bench.series(main("one"))
+    mbox = tmp_path / "one.mbox"
+    mbox.write_bytes(b"".join(b"From x Mon Sep 17 00:00:00 2001\n" + one.read_bytes() for one in sorted(patches.glob("*.patch"))))
+    home = tmp_path / "named"
+    home.mkdir()
+    (home / "series.toml").write_text(
+        '[origin]\ntitle = "change 1"\nmessage-id = "a@b"\nbase = "v6.12"\n[[must-run]]\ncase = "kunit:must_*"\nreason = "because"\n'
+    )
+    wanted = helper.bench.parse(home, mbox=mbox)
+    assert wanted.series.must_run
+    report = helper.bench.run(wanted)
+    assert report.finished and report.finished.exit_code == 0, report.finished
+
+
 def test_run_that_was_cut_short_does_the_rest(helper: Helper) -> None:
     wanted = helper.bench.parse(helper.bench.series(main("one"), main("two")), per_patch=True)
 
@@ -208,7 +245,7 @@ def test_worker_that_tests_something_else_is_an_error(helper: Helper, monkeypatc
 
 def test_worker_that_says_nothing_is_an_error(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing(errand: Errand, *_: Any) -> Done:
-        return Done(Heard("only", "elsewhere", 0, ()), 0, "as if all were well", b"PK\x05\x06" + bytes(18))
+        return Done(Heard("only", "elsewhere", 0, (), cluster.pack(Path("nowhere"))), 0, "as if all were well")
 
     monkeypatch.setattr(helper, "run", nothing)
     report = helper.bench.run(helper.bench.parse(helper.bench.series(main("one"))))
@@ -216,12 +253,22 @@ def test_worker_that_says_nothing_is_an_error(helper: Helper, monkeypatch: pytes
     assert [result.log for result in report.results if result.outcome is Outcome.ERROR] == ["as if all were well"]
 
 
+def test_lines_that_got_lost_on_their_way_are_read_at_the_end(helper: Helper) -> None:
+    def gap(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
+        first, last = (next(n for n, line in enumerate(lines) if what in line) for what in ("case-finished", "job-finished"))
+        hear(Heard("only", "elsewhere", 0, tuple(lines[:first])))
+        hear(Heard("only", "elsewhere", last, tuple(lines[last:])))
+        return "only"
+
+    helper.send = gap
+    report = helper.bench.run(helper.bench.parse(helper.bench.series(main("one"))))
+    assert outcomes(report, "last")["build:build"] is Outcome.PASS
+
+
 def test_fingerprint_is_that_of_what_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for content in ("CONFIG_ONE=y\n", "CONFIG_ONE=y\n", "CONFIG_TWO=y\n"):
         (tmp_path / "base.config").write_text(content)
         monkeypatch.setattr(paths, "CONFIGS", tmp_path)
-        cluster.fingerprint.cache_clear()
         found.append(cluster.fingerprint())
-    cluster.fingerprint.cache_clear()
     assert found[0] == found[1] != found[2]
