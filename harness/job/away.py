@@ -18,7 +18,7 @@ from harness.errors import HarnessError, InfrastructureError
 from harness.job import build
 from harness.job.context import Built, Context
 from harness.job.reporter import Failed, Reporter
-from harness.model import WARNINGS, CaseResult, Outcome, Point, Series, from_json
+from harness.model import WARNINGS, CaseResult, Outcome, PatchState, Point, Series, from_json
 from harness.results import journal
 from harness.schedule import Kind, Task
 
@@ -178,10 +178,13 @@ class _Job:
     def _check(self, properties: dict[str, str]) -> None:
         other = [name for name in _SAME if properties.get(name, self._properties[name]) != self._properties[name]]
         if other:
-            tree = properties.get("tree", "")
+            hint = (
+                f"the tree there is {properties.get('tree', 'another')}: name one version of it, PACKAGE=VERSION or PATH#COMMIT"
+            )
+            if "base" not in other and any(patch.state is PatchState.FUZZY for patch in self._context.applied.results):
+                hint = "a 3-way merge wants files that are not there: rebase the series onto the tree"
             raise InfrastructureError(
-                f"its worker tests something else than was sent: not the same {', '.join(other)}",
-                hint=f"the tree there is {tree}: name one version of it, debian:PACKAGE=VERSION or git:PATH#COMMIT",
+                f"its worker tests something else than was sent: not the same {', '.join(other)}", hint=hint
             )
 
 

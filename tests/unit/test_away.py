@@ -203,7 +203,8 @@ def test_series_that_only_names_its_origin_is_sent_whole(helper: Helper, tmp_pat
     home = tmp_path / "named"
     home.mkdir()
     (home / "series.toml").write_text(
-        '[origin]\ntitle = "change 1"\nmessage-id = "a@b"\nbase = "v6.12"\n[[must-run]]\ncase = "kunit:must_*"\nreason = "because"\n'
+        '[origin]\ntitle = "change 1"\nmessage-id = "a@b"\nbase = "v6.12"\n'
+        '[[must-run]]\ncase = "kunit:must_*"\nreason = "because"\n'
     )
     wanted = helper.bench.parse(home, mbox=mbox)
     assert wanted.series.must_run
