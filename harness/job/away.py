@@ -18,7 +18,7 @@ from harness.errors import HarnessError, InfrastructureError
 from harness.job import build
 from harness.job.context import Built, Context
 from harness.job.reporter import Failed, Reporter
-from harness.model import WARNINGS, CaseResult, Outcome, PatchState, Point, Series, from_json
+from harness.model import WARNINGS, CaseResult, Outcome, Point, Series, from_json
 from harness.results import journal
 from harness.schedule import Kind, Task
 
@@ -178,13 +178,9 @@ class _Job:
     def _check(self, properties: dict[str, str]) -> None:
         other = [name for name in _SAME if properties.get(name, self._properties[name]) != self._properties[name]]
         if other:
-            hint = (
-                f"the tree there is {properties.get('tree', 'another')}: name one version of it, PACKAGE=VERSION or PATH#COMMIT"
-            )
-            if "base" not in other and any(patch.state is PatchState.FUZZY for patch in self._context.applied.results):
-                hint = "a 3-way merge wants files that are not there: rebase the series onto the tree"
             raise InfrastructureError(
-                f"its worker tests something else than was sent: not the same {', '.join(other)}", hint=hint
+                f"its worker tests something else than was sent: not the same {', '.join(other)}",
+                hint=f"the tree there is {properties.get('tree', 'another')}: name one version of it, PACKAGE=VERSION",
             )
 
 
@@ -263,7 +259,7 @@ class _Errand:
 
     def _change(self, heard: Heard) -> None:
         left = [job for job in self._jobs.values() if not job.over]
-        before, self._attempt, self._heard = self._attempt, heard.attempt, 0
+        before, self._attempt, self._heard, self._ended = self._attempt, heard.attempt, 0, None
         if before:
             self._lost.add(before)
             for job in left:
@@ -306,6 +302,7 @@ class _Errand:
                 # Whatever it came from: as a directory it is the same.
                 there = folder / _SERIES / request.series.name
                 series.export(request.series, there, mbox=False)
+                series.preimages.write(request.series, self._context.applied, self._context.store, there)
                 if _expected(series.load(str(there), self._context.cache)) != _expected(request.series):
                     raise InfrastructureError(f"{request.series.name} does not survive its export", hint="harness series export")
             for number, fragment in enumerate(request.fragments):

@@ -12,7 +12,7 @@ from harness import process
 from harness.cache import Cache, digest_of
 from harness.errors import CommandFailed, UserError
 from harness.model import AppliedSeries, Patch, PatchResult, PatchState, Series, Tree
-from harness.series import quick, quilt
+from harness.series import preimages, quick, quilt
 from harness.series.commit import Commit
 from harness.tree import Store
 from harness.tree.store import IDENTITY
@@ -73,6 +73,8 @@ def _apply(series: Series, tree: Tree, store: Store, key: str) -> list[PatchResu
 
 def _fetch_base(series: Series, tree: Tree, store: Store) -> None:
     """A 3-way merge wants the files that the patches were made from: they are in the commit that the series is based on."""
+    if series.home:
+        preimages.read(series.home, store)
     kind, _, rest = tree.spec.partition(":")
     repositories = [series.repository, rest.partition("#")[0] if kind == "git" else ""]
     if series.base_commit and not store.has(series.base_commit):

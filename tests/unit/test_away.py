@@ -20,6 +20,7 @@ from harness.cluster import Done, Errand, Heard
 from harness.errors import InfrastructureError
 from harness.model import CaseResult, Outcome
 from harness.results import RunReport, read_run
+from tests import fake
 from tests.unit.test_pipeline import ARCH, Bench, main, outcomes
 
 Send = Callable[[Errand, Callable[[Heard], None], list[str]], str]
@@ -209,6 +210,22 @@ def test_series_that_only_names_its_origin_is_sent_whole(helper: Helper, tmp_pat
     wanted = helper.bench.parse(home, mbox=mbox)
     assert wanted.series.must_run
     report = helper.bench.run(wanted)
+    assert report.finished and report.finished.exit_code == 0, report.finished
+
+
+def test_series_that_takes_a_3_way_merge_is_sent_with_what_it_was_made_from(helper: Helper) -> None:
+    linux = helper.bench.path / "linux"
+    text = "".join(f"int a{number};\n" for number in range(20))
+    fake.git(linux, "checkout", "--quiet", "-b", "topic")
+    for after in (text, text.replace("a10;", "ten;")):
+        (linux / "main.c").write_text(after)
+        fake.git(linux, "commit", "--quiet", "--all", "--message=lines")
+    fake.git(linux, "checkout", "--quiet", "main")
+    (linux / "main.c").write_text(text.replace("a8;", "eight;").replace("a13;", "thirteen;"))
+    fake.git(linux, "commit", "--quiet", "--all", "--message=drift")
+    report = helper.bench.run(helper.bench.parse(f"git:{linux}#topic~1..topic"))
+    (patch,) = (result for result in report.results if result.suite == "apply")
+    assert patch.diagnostic.startswith("fuzzy")
     assert report.finished and report.finished.exit_code == 0, report.finished
 
 

@@ -37,7 +37,7 @@ class Bench:
     def series(self, *changes: dict[str, str]) -> Path:
         return fake.series(self.path / "s", *changes)
 
-    def parse(self, series: Path, **more: Any) -> Request:
+    def parse(self, series: Path | str, **more: Any) -> Request:
         words: dict[str, Any] = {
             "fragments": [],
             "jobs": 2,
