@@ -23,7 +23,7 @@ from tests.daskd import Daskd, running
 from tests.integration.conftest import harness
 
 ARCHS = ("x86_64", "arm64")
-WANTED = ("--arch", "x86_64", "--arch", "arm64", "--points", "25,last", "--suite", "kunit")
+WANTED = ("--arch", "x86_64", "--arch", "arm64", "--points", "24,last", "--suite", "kunit")
 ALONE = ("--arch", "x86_64", "--suite", "kunit")
 
 
@@ -89,7 +89,7 @@ def without_kernels(cache: Path) -> Path:
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_worker_that_ends_in_mid_build(number: signal.Signals, cluster: Daskd, here: Path, tmp_path: Path) -> None:
     first = cluster.worker("x86_64", HARNESS_CACHE=str(without_kernels(tmp_path / "cache")))
-    words = ["run", *ALONE, "--points", "25,last", "--executor", f"dask:{cluster.address}"]
+    words = ["run", *ALONE, "--points", "24,last", "--executor", f"dask:{cluster.address}"]
     with subprocess.Popen([sys.executable, "-m", "harness", *words], cwd=tmp_path) as run:
         building = wait_for(first, "make")
         cluster.worker("x86_64")
