@@ -52,15 +52,15 @@ class Daskd:
         return subprocess.Popen(argv, cwd=self._folder, env={**os.environ, **env}, stdout=log, stderr=subprocess.STDOUT)
 
 
-def running(worker: subprocess.Popen[bytes], name: str) -> list[psutil.Process]:
-    """The harness that a worker has started, with what that has, once one of them is called `name`; else nothing."""
+def running(worker: subprocess.Popen[bytes], word: str) -> list[psutil.Process]:
+    """The harness that a worker has started, with what that has, once one of them has `word` on its command line."""
     found: list[psutil.Process] = []
-    names = []
+    words: list[str] = []
     for one in psutil.Process(worker.pid).children():
         with contextlib.suppress(psutil.NoSuchProcess):
             if "harness" in one.cmdline():
                 found += [one, *one.children(recursive=True)]
     for one in found:
         with contextlib.suppress(psutil.NoSuchProcess):
-            names.append(one.name())
-    return found if any(name in one for one in names) else []
+            words += one.cmdline()
+    return found if word in words else []

@@ -263,7 +263,7 @@ class _Errand:
         if before:
             self._lost.add(before)
             for job in left:
-                job.begin("its worker is gone")
+                job.begin("its worker is gone, and another one does it")
             if len(left) < self._sent:
                 self._lost.add(heard.attempt)
                 self._attempt = ""

@@ -24,6 +24,8 @@ from tests.integration.conftest import harness
 
 ARCHS = ("x86_64", "arm64")
 WANTED = ("--arch", "x86_64", "--arch", "arm64", "--points", "24,last", "--suite", "kunit")
+GUEST = "-kernel"
+"""On QEMU's command line."""
 ALONE = ("--arch", "x86_64", "--suite", "kunit")
 
 
@@ -57,8 +59,8 @@ def comparable(junit: Path, job: str = "") -> list[str]:
     return sorted(ElementTree.tostring(suite).decode() for suite in root if suite.get("file", "").startswith(job))
 
 
-def wait_for(worker: subprocess.Popen[bytes], name: str) -> list[psutil.Process]:
-    while not (found := running(worker, name)):
+def wait_for(worker: subprocess.Popen[bytes], word: str) -> list[psutil.Process]:
+    while not (found := running(worker, word)):
         assert worker.poll() is None
         time.sleep(0.05)
     return found
@@ -102,12 +104,12 @@ def test_worker_that_ends_in_mid_build(number: signal.Signals, cluster: Daskd, h
     assert "job-lost" in [event["event"] for event in events]
 
 
-def test_last_worker_that_is_killed_is_an_error(cluster: Daskd, tmp_path: Path) -> None:
-    """Nobody is left who could say anything of the case."""
+def test_scheduler_that_is_killed_is_an_error(cluster: Daskd, tmp_path: Path) -> None:
+    """Nobody is left who could say anything of the cases."""
     worker = cluster.worker("x86_64")
     words = ["run", "--arch", "x86_64", "--cmd", "sleep 1000", "--executor", f"dask:{cluster.address}"]
     with subprocess.Popen([sys.executable, "-m", "harness", *words], cwd=tmp_path) as run:
-        wait_for(worker, "qemu")
+        wait_for(worker, GUEST)
         cluster.scheduler.kill()
         assert run.wait() == 3
     (job,) = read_run(tmp_path / "runs" / "latest").jobs.values()
@@ -120,7 +122,7 @@ def test_nothing_runs_on_for_a_harness_that_is_gone(number: signal.Signals, clus
     worker = cluster.worker("x86_64")
     words = ["run", "--arch", "x86_64", "--cmd", "sleep 1000", "--executor", f"dask:{cluster.address}"]
     with subprocess.Popen([sys.executable, "-m", "harness", *words], cwd=tmp_path, preexec_fn=heed_ctrl_c) as run:
-        guests = wait_for(worker, "qemu")
+        guests = wait_for(worker, GUEST)
         run.send_signal(number)
         assert run.wait() == {signal.SIGINT: 130, signal.SIGKILL: -9}[number]
     assert survivors(guests) == []
@@ -131,7 +133,7 @@ def test_run_that_was_killed_goes_on(cluster: Daskd, tmp_path: Path) -> None:
     worker = cluster.worker("x86_64")
     words = ["run", *ALONE, "--executor", f"dask:{cluster.address}"]
     with subprocess.Popen([sys.executable, "-m", "harness", *words], cwd=tmp_path) as run:
-        wait_for(worker, "qemu")
+        wait_for(worker, GUEST)
         run.kill()
     done = harness("run", "--resume", "runs/latest", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
