@@ -44,7 +44,7 @@ def tests(session: nox.Session) -> None:
     """Unit tests, then integration tests that boot real guests."""
     session.install("--editable", ".[test]")
     session.run("harness", "doctor", "--install", "--tests", "--arch", "x86_64", "--arch", "arm64")
-    session.run("pytest", *(session.posargs or ["tests"]))
+    session.run("pytest", *(session.posargs or ["--durations=15", "tests"]))
 
 
 @nox.session
