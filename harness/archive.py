@@ -11,10 +11,10 @@ _QUICK = 1
 """Of zlib's levels: kernels are large, and the network is no slower than the better ones."""
 
 
-def pack(folder: Path, into: Path | IO[bytes]) -> None:
-    """All files below `folder`; it need not exist."""
+def pack(folder: Path, into: Path | IO[bytes], parts: Sequence[str] = ("",)) -> None:
+    """All files below `parts` of `folder`; they need not exist."""
     with zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED, compresslevel=_QUICK, strict_timestamps=False) as archive:
-        for file in sorted(folder.rglob("*")):
+        for file in sorted(file for part in parts for file in (folder / part).rglob("*")):
             if file.is_file():
                 archive.write(file, file.relative_to(folder))
 

@@ -99,8 +99,6 @@ def parse(
         raise UserError("--per-patch and --points together", hint="--per-patch means base and every patch")
     wanted = tuple(range(len(found.patches) + 1)) if per_patch else series.points.parse(points or LAST, found)
     targets = tuple(arch.chosen(archs))
-    if shared_cache:
-        shared.check_spec(shared_cache)
     if selftests:
         tree.check_spec(selftests)
     if modules and not kernel_image:
@@ -140,7 +138,7 @@ def parse(
         sandbox=Sandbox(sandbox),
         selftests=selftests,
         retries=retries,
-        shared=shared_cache,
+        shared=shared.parse_spec(shared_cache) if shared_cache else "",
         hosts=read_hosts(hosts) if hosts else (),
         scheduler=scheduler,
         given=kernel.Given(kernel_image.resolve(), modules.resolve() if modules else None) if kernel_image else None,

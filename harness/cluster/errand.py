@@ -4,6 +4,7 @@ own, so that it ends when the worker does; what it needs it makes in the worker'
 from __future__ import annotations
 
 import io
+import json
 import os
 import secrets
 import socket
@@ -52,7 +53,7 @@ class Heard(Struct, frozen=True):
     lines: tuple[str, ...]
     """Of its journal."""
     files: bytes = b""
-    """Its run directory, as `pack` makes it, whenever a job has ended."""
+    """Those of the jobs that ended with these lines, in its run directory, as `pack` makes them."""
 
 
 class Done(Struct, frozen=True):
@@ -86,8 +87,11 @@ def run(errand: Errand, tell: Callable[[Heard], None], wanted: Callable[[], bool
                 if not wanted():
                     raise Unwanted
                 if new := journal.grown():
-                    ended = any(_ENDED in line for line in new)
-                    tell(Heard(attempt, host, told, new, pack(made.resolve()) if ended else b""))
+                    # A scheduler keeps what it passes on: each job's files once, and no more.
+                    ended = [
+                        f"{event['arch']}/{event['point']}" for line in new if _ENDED in line for event in [json.loads(line)]
+                    ]
+                    tell(Heard(attempt, host, told, new, pack(made.resolve(), ended) if ended else b""))
                     told += len(new)
                 time.sleep(_LOOK_SECONDS)
         said = (folder / "output").read_bytes()[-_TAIL:].decode(errors="replace")
@@ -103,9 +107,10 @@ def fingerprint() -> str:
     return digest_of(*(part for file in files for part in (file.name, file.read_bytes())))
 
 
-def pack(folder: Path) -> bytes:
+def pack(folder: Path, parts: Sequence[str] = ("",)) -> bytes:
+    """What is below `parts` of it."""
     packed = io.BytesIO()
-    archive.pack(folder, packed)
+    archive.pack(folder, packed, parts)
     return packed.getvalue()
 
 

@@ -325,7 +325,7 @@ class _Errand:
             "--toolchain": request.toolchain,
             "--sandbox": request.sandbox,
             "--retry-flaky": request.retries,
-            "--shared-cache": request.shared if "://" in request.shared or not request.shared else Path(request.shared).resolve(),
+            "--shared-cache": request.shared,
         }
         yield from (f"{option}={value}" for option, value in said.items() if value != "")
         yield from (f"--config={_CONFIG}/{number}/{fragment.name}" for number, fragment in enumerate(request.fragments))

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from harness import process
+from harness.errors import InfrastructureError
 from harness.model import AppliedSeries, PatchState, Series
 from harness.series import quilt
 from harness.tree import Store
@@ -26,7 +27,8 @@ def write(series: Series, applied: AppliedSeries, store: Store, directory: Path)
             (directory / FOLDER).mkdir(exist_ok=True)
             argv: list[str | Path] = ["git", "-C", store.path, "cat-file", "blob", blob]
             with (directory / FOLDER / blob).open("wb") as file, process.start(argv, stdout=file) as child:
-                child.wait()
+                if child.wait():
+                    raise InfrastructureError(f"git cannot read {blob} in {store.path}")
 
 
 def read(directory: Path, store: Store) -> None:

@@ -13,6 +13,7 @@ from typing import Protocol
 from harness import archive
 from harness.cache import Cache, file_digest
 from harness.errors import InfrastructureError
+from harness.shared.folder import Folder
 from harness.shared.spec import folder_of
 
 _FILES = "files"
@@ -93,8 +94,6 @@ def opened(spec: str, cache: Cache, say: Callable[[str], None]) -> Iterator[Arte
     if not spec:
         yield None
     elif folder := folder_of(spec):
-        from harness.shared.folder import Folder
-
         yield Artefacts(Folder(folder), cache, say)
     else:
         # What it needs takes a while to import.

@@ -10,15 +10,17 @@ from harness.errors import UserError
 HINT = "a folder that is there, or sftp://[USER@]HOST[:PORT]/FOLDER"
 
 
-def check_spec(spec: str) -> None:
-    """Raises UserError for one that names nothing."""
+def parse_spec(spec: str) -> str:
+    """The same, with its whole path. Raises UserError for one that names nothing."""
     folder = folder_of(spec)
     if folder is None:
         split_url(spec)
-    elif not folder.is_dir():
+        return spec
+    if not folder.is_dir():
         raise UserError(f"no shared cache at {spec}", hint=HINT)
-    elif len(str(folder).split()) > 1:
+    if len(str(folder).split()) > 1:
         raise UserError(f"no shared cache at '{spec}'", hint="ccache takes a space for the end of a name")
+    return str(folder)
 
 
 def folder_of(spec: str) -> Path | None:

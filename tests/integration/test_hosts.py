@@ -26,9 +26,7 @@ from harness.model import Outcome
 from harness.results import read_run
 from tests.conftest import heed_ctrl_c, survivors
 from tests.integration.conftest import Machine, harness
-from tests.sshd import SSHD, Sshd, hosts_toml
-
-pytestmark = pytest.mark.skipif(SSHD is None, reason="no sshd: apt install openssh-server")
+from tests.sshd import Sshd, hosts_toml
 
 
 @pytest.fixture
