@@ -122,6 +122,10 @@ class Kernel(Struct, frozen=True):
     """Its hit rate in this build, as text; empty without ccache."""
     modules_error: str = ""
     """Why our own modules (qemu/guest/modules/) are not among its modules: what they need is there, but they do not build."""
+    build_id: str = ""
+    """The GNU build id of `vmlinux`, in hexadecimal; empty for a kernel that was not built here."""
+    module_ids: dict[str, str] = {}
+    """The GNU build id of each module, by its path below lib/modules/<release>."""
 
 
 class Initramfs(Struct, frozen=True):
