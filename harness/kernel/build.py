@@ -190,7 +190,7 @@ def _attempt(job: _Job, config: KernelConfig, digest: str, tree: str, unseen: op
         warnings=warnings,
         ccache=hits,
         modules_error=modules_error,
-        build_id=build_id,
+        build_ids=(build_id,),
         module_ids=module_ids,
     )
 

@@ -50,9 +50,10 @@ def module_ids(modules: Path) -> dict[str, str]:
     return {str(Path(*path.relative_to(root).parts[1:])): build_id(path) for path in found}
 
 
-def image_ids(image: Path, cache: Cache) -> set[str]:
+def image_ids(image: Path, cache: Cache) -> tuple[str, ...]:
     """All build ids in an image: the kernel's, and those of the programs it holds, such as the vDSO."""
-    return {match["id"].hex() for content in _contents(image, cache) for match in _NOTE.finditer(content)}
+    found = (match["id"].hex() for content in _contents(image, cache) for match in _NOTE.finditer(content))
+    return tuple(dict.fromkeys(found))
 
 
 def prove(image: Path, vmlinux: Path, cache: Cache) -> str:
@@ -71,8 +72,8 @@ def prove(image: Path, vmlinux: Path, cache: Cache) -> str:
 def check(kernel: Kernel, cache: Cache) -> None:
     """Raises NotProved if a kernel that was kept is not the one that was built any more."""
     found = prove(kernel.image, kernel.vmlinux, cache)
-    if found != kernel.build_id:
-        raise NotProved(f"vmlinux has the build id {found}, and was built with {kernel.build_id}")
+    if kernel.build_ids != (found,):
+        raise NotProved(f"vmlinux has the build id {found}, and was built with {', '.join(kernel.build_ids)}")
     if module_ids(kernel.modules) != kernel.module_ids:
         raise NotProved("the modules are not those that were built")
 
