@@ -13,6 +13,7 @@ import pexpect
 from pexpect import fdpexpect
 
 from harness.guest.frames import Frame, take
+from harness.guest.timing import TIMING
 from harness.logs import lines
 from harness.logs.splat import Scanner, Splat
 
@@ -22,18 +23,24 @@ _LONGEST_LINE = 1 << 14
 _LONGEST_READ = 1 << 24
 """Bytes of the log that are looked at in one go."""
 _REMEMBERED_LINES = 60
-_SETTLE_SECONDS = 1.0
 
 
 class Console:
     """Reads until the other end closes, in a thread of its own: QEMU never waits for us, the kernel never for QEMU."""
 
-    def __init__(self, end: socket.socket, path: Path, tee: Callable[[bytes], None] = lambda data: None) -> None:
+    def __init__(
+        self,
+        end: socket.socket,
+        path: Path,
+        tee: Callable[[bytes], None] = lambda data: None,
+        settle: float = TIMING.settle,
+    ) -> None:
         self.path = path
         self.closed = threading.Event()
         self.last_heard = time.monotonic()
         self._end = end
         self._tee = tee
+        self._settle = settle
         self._file = path.open("ab")
         self._reader = fdpexpect.fdspawn(end.fileno(), maxread=_CHUNK)
         self._changed = threading.Condition()
@@ -64,7 +71,7 @@ class Console:
         """Those since the last call. One that is still being printed is waited for, for a moment; then it counts as ended, and
         what follows it is news."""
         with self._changed:
-            self._changed.wait_for(lambda: self._scanner.idle or self.closed.is_set(), timeout=_SETTLE_SECONDS)
+            self._changed.wait_for(lambda: self._scanner.idle or self.closed.is_set(), timeout=self._settle)
             taken, self._splats = [*self._splats, *self._scanner.finish()], []
             return taken
 

@@ -6,7 +6,6 @@ import contextlib
 import itertools
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -22,20 +21,13 @@ from harness.guest.console import Console
 from harness.guest.host import Host
 from harness.guest.place import HERE, Place
 from harness.guest.qemu import Accelerator, Boot
+from harness.guest.timing import TIMING, Timing
 from harness.logs.splat import Splat
 
-BOOT_SECONDS = 60
-"""Deadline for reaching the agent, before the boot's patience."""
-
-_POLL_SECONDS = 0.5
-_FENCE_SECONDS = 10.0
 _BACKTRACES = ("l", "w")
 """SysRq keys: all active CPUs, and tasks that no signal wakes."""
 _LONGEST_BACKTRACES = 1000
 """Lines."""
-_LAST_WORDS_SECONDS = 3.0
-"""How long a guest that panicked, or that was asked for its backtraces, is listened to."""
-
 
 T = TypeVar("T")
 
@@ -69,7 +61,15 @@ class CommandResult(Struct, frozen=True):
 class Guest:
     """Made by `started`."""
 
-    def __init__(self, machine: qemu.Qemu, console: Console, arch: Arch, patience: int, host: Host | None) -> None:
+    def __init__(
+        self,
+        machine: qemu.Qemu,
+        console: Console,
+        arch: Arch,
+        patience: int,
+        host: Host | None,
+        timing: Timing = TIMING,
+    ) -> None:
         """`patience` is what every deadline is multiplied by; `host` learns from a good boot."""
         self.console = console
         self.patience = patience
@@ -84,19 +84,20 @@ class Guest:
         self._sysrq = arch.guest.sysrq
         self._sign = arch.guest.misboot
         self._host = host
+        self._timing = timing
         self._channel: Channel = Line(machine.channel.fileno()) if machine.channel else Frames(console)
 
     def wait_for_agent(self) -> None:
         """Raises GuestGone if the kernel dies or the deadline passes first, InfrastructureError if QEMU did not even start."""
-        start = time.monotonic()
+        start = self._timing.clock()
         try:
-            self._wait(self._channel.ready, start + BOOT_SECONDS * self.patience)
+            self._wait(self._channel.ready, start + self._timing.boot * self.patience)
         except GuestLost:
             if not self.console.spoke:
                 why = self._machine.log.read_text(errors="replace").strip()
                 raise InfrastructureError(f"QEMU ended before the guest said anything: {why[-500:]}", "see qemu.cmd") from None
             raise
-        self.boot_seconds = time.monotonic() - start
+        self.boot_seconds = self._timing.clock() - start
         self.run("true", "boot-end", 10)
         self.booted_at = self.console.offset
         self.boot_log = list(self.console.read(self.console.begin, self.booted_at))
@@ -109,14 +110,14 @@ class Guest:
 
         Raises GuestTimeout, after asking the kernel what it is doing, and GuestLost if no exit status comes back."""
         question = Question(secrets.token_hex(6), secrets.token_hex(6), re.sub(r"\s", "_", label), script)
-        start, offset = time.monotonic(), self.console.offset
+        start, offset = self._timing.clock(), self.console.offset
         try:
             self._channel.ask(question)
             answer = self._wait(self._channel.answer, start + seconds * self.patience)
         except OSError as error:
             raise self._lost(f"the command channel is closed: {error}") from error
-        ended = time.monotonic()
-        if not self.console.wait_for_fence(f"harness: {question.left} end", _FENCE_SECONDS * self.patience):
+        ended = self._timing.clock()
+        if not self._reaches(f"harness: {question.left} end"):
             raise self._lost("the console fell silent while the command channel still answered")
         return CommandResult(
             status=answer.status,
@@ -125,19 +126,27 @@ class Guest:
             console=(offset, self.console.offset),
         )
 
+    def _reaches(self, fence: str) -> bool:
+        """False if the console does not show this text of the agent's in time."""
+        deadline = self._timing.clock() + self._timing.fence * self.patience
+        while (seconds := min(self._timing.poll, deadline - self._timing.clock())) > 0 and not self.console.closed.is_set():
+            if self.console.wait_for_fence(fence, seconds):
+                return True
+        return self.console.wait_for_fence(fence, 0)
+
     def _wait(self, ask: Callable[[float], T | None], deadline: float) -> T:
         """Ask again and again, for a while each time, until the answer is a true one."""
-        while (seconds := min(_POLL_SECONDS, deadline - time.monotonic())) > 0:
+        while (seconds := min(self._timing.poll, deadline - self._timing.clock())) > 0:
             try:
                 if answer := ask(seconds):
                     return answer
             except EOFError:
-                self.console.closed.wait(_LAST_WORDS_SECONDS)
+                self.console.closed.wait(self._timing.last_words)
                 raise self._lost("the guest is gone") from None
             except Broken as broken:
                 raise self._lost(str(broken)) from None
             if self.console.fatal:
-                self.console.closed.wait(_LAST_WORDS_SECONDS)
+                self.console.closed.wait(self._timing.last_words)
                 raise self._lost("the kernel panicked")
         self.console.check()
         self._machine.check()
@@ -160,8 +169,8 @@ class Guest:
     def _listen(self) -> None:
         """Until the console said something and fell silent again, or was silent for too long."""
         begin = last = self.console.offset
-        deadline = time.monotonic() + _LAST_WORDS_SECONDS
-        while time.monotonic() < deadline and not self.console.closed.wait(_POLL_SECONDS):
+        deadline = self._timing.clock() + self._timing.last_words
+        while self._timing.clock() < deadline and not self.console.closed.wait(self._timing.poll):
             if self.console.offset == last != begin:
                 return
             last = self.console.offset
@@ -192,6 +201,7 @@ def started(
     tee: Callable[[bytes], None] = lambda data: None,
     host: Host | None = None,
     place: Place = HERE,
+    timing: Timing = TIMING,
 ) -> Iterator[Guest]:
     """A guest for the length of the block, still booting. Its console goes to `directory`/<name>.log, appended, and to `tee`, the
     command that starts it likewise to qemu.cmd. It is told what `host` knows, and `host` learns from it. Raises PlaceLost if
@@ -202,9 +212,9 @@ def started(
     with (directory / f"{stem}.cmd").open("a") as commands:
         commands.write(qemu.by_hand(arch, accelerator, boot) + "\n")
     with place.start(arch, accelerator, boot, directory / f"{stem}.log") as machine:
-        console = Console(machine.console, directory / f"{name}.log", tee)
+        console = Console(machine.console, directory / f"{name}.log", tee, timing.settle)
         try:
-            yield Guest(machine, console, arch, boot.patience(accelerator), host)
+            yield Guest(machine, console, arch, boot.patience(accelerator), host, timing)
         finally:
             machine.kill()
             console.close()
