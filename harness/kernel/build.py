@@ -81,7 +81,8 @@ def build(
         *(part for path in sorted(paths.MODULES.iterdir()) for part in (path.name, path.read_bytes())),
     )
     home = cache.root / "kernels" / digest
-    if known := artefact.find(home, cache):
+    known, distrust = artefact.find(home, cache)
+    if known:
         shutil.copy2(known.config, directory / ".config")
         # Its content is the same, but this point may ask more of it.
         kconfig.prove(known.config, arch, fragments, required, unproved, lambda: store.sources(point.commit), toolchain)
@@ -104,6 +105,9 @@ def build(
         if (output / ".config").exists():
             shutil.copy2(output / ".config", directory / ".config")
     kernel = _compiled(job, config, digest, store.tree(point.commit), unseen)
+    if distrust:
+        with log.open("a") as file:
+            file.write(f"# made again: kernel {digest} was in the cache, but {distrust}\n")
     kernel = msgspec.structs.replace(kernel, seconds=time.monotonic() - start)
     artefact.keep(kernel, cache)
     return kernel, False

@@ -83,6 +83,7 @@ def test_a_kernel_that_cannot_be_proved_is_made_again(bench: Bench, damaged: str
     path.write_bytes(other.read_bytes())
     again, cached = bench.build()
     assert not cached
+    assert f"made again: kernel {built.digest} was in the cache, but" in bench.log.read_text()
     assert again.build_ids[0] == built.build_ids[0]
     assert bytes.fromhex(again.build_ids[0]) in again.image.read_bytes()
 
