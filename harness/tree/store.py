@@ -23,7 +23,7 @@ from harness import process
 from harness.cache import Cache, digest_of
 from harness.errors import CommandFailed, InfrastructureError, UserError
 
-_NOT_BUILT = ("Documentation", "MAINTAINERS", "CREDITS", "LICENSES", "tools/testing")
+NOT_BUILT = ("Documentation", "MAINTAINERS", "CREDITS", "LICENSES", "tools/testing")
 """What no build reads, but for `_READ_ALL_THE_SAME`."""
 _READ_ALL_THE_SAME = ("Documentation/Kconfig",)
 """The top Kconfig has it."""
@@ -215,7 +215,7 @@ def is_built(path: str, folders: Sequence[str]) -> bool:
     `folders` of arch/."""
     if path in _READ_ALL_THE_SAME:
         return True
-    if any(path.startswith(f"{name}/") or path == name for name in _NOT_BUILT):
+    if any(path.startswith(f"{name}/") or path == name for name in NOT_BUILT):
         return False
     top, *inside = path.split("/")
     return top != "arch" or len(inside) < 2 or inside[0] in folders
