@@ -29,7 +29,7 @@ def prove(guest: Guest, kernel: Kernel) -> CaseResult:
     seen = {match["file"].removeprefix("./"): match["id"] for match in lines}
     running = seen.pop(_NOTES, "")
     log = answer.output
-    if not running:
+    if running in ("", "none"):
         why = f"the guest did not tell its kernel's build id (exit status {answer.status})"
         return CaseResult("boot", NAME, Outcome.FAIL, answer.seconds, why, log)
     if kernel.build_ids and running not in kernel.build_ids:
