@@ -14,8 +14,10 @@ import json
 import socket
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -23,9 +25,13 @@ from msgspec import Struct
 from harness import arch as archs
 from harness.arch import Arch
 from harness.cache import Cache
+from harness.durations import Durations
+from harness.errors import InfrastructureError
 from harness.guest import Accelerator, Boot, Guest, PlaceLost, started
 from harness.guest.qemu import Qemu
 from harness.guest.timing import Timing
+from harness.model import CaseResult
+from harness.suites import Selection, Session, Suite, Target
 
 _LONG = 1e6
 """Seconds: past every deadline."""
@@ -52,24 +58,6 @@ Step = Callable[["Machine", Question], None]
 
 class _Ended(Exception):
     """The machine is gone, or was killed."""
-
-
-class Script(Struct, frozen=True):
-    """What one boot does. `commands` are steps by a glob of the label; what no glob matches ends with status 0."""
-
-    boot: tuple[Step, ...] = ()
-    """Before the agent is ready."""
-    ready: bool = True
-    commands: Mapping[str, tuple[Step, ...]] = {}
-    last: tuple[Step, ...] = ()
-    """When QEMU is killed: what the kernel had still to print."""
-    sysrq: tuple[Step, ...] = ()
-    """When the harness asks for backtraces."""
-    nmi: tuple[Step, ...] = ()
-    qemu: str = ""
-    """QEMU does not start, and prints this."""
-    lost: bool = False
-    """The way to the host breaks as soon as something goes wrong."""
 
 
 # Steps.
@@ -104,7 +92,7 @@ def exits_without_fence(status: int = 0) -> Step:
 
     def step(machine: Machine, question: Question) -> None:
         machine.channel_send(f"\n{question.marker} end {status}\n".encode())
-        machine.hang()
+        machine.let_time_pass()
 
     return step
 
@@ -173,6 +161,24 @@ WARNING = (
     " made_up_caller+0x12/0x30",
     "---[ end trace 0000000000000000 ]---",
 )
+
+
+class Script(Struct, frozen=True):
+    """What one boot does. `commands` are steps by a glob of the label; what no glob matches ends with status 0."""
+
+    boot: tuple[Step, ...] = ()
+    """Before the agent is ready."""
+    ready: bool = True
+    commands: Mapping[str, tuple[Step, ...]] = {}
+    last: tuple[Step, ...] = ()
+    """When QEMU is killed: what the kernel had still to print."""
+    sysrq: tuple[Step, ...] = (prints("sysrq: Show backtrace of all active CPUs"),)
+    """When the harness asks for backtraces."""
+    nmi: tuple[Step, ...] = ()
+    qemu: str = ""
+    """QEMU does not start, and prints this."""
+    lost: bool = False
+    """The way to the host breaks as soon as something goes wrong."""
 
 
 class Machine:
@@ -251,6 +257,12 @@ class Machine:
         self._clock.advance(_LONG)
         self.wait()
 
+    def let_time_pass(self) -> None:
+        """Silence that ends every wait, also one that begins later."""
+        while not self._killed.wait(_TICK):
+            self._clock.advance(_LONG)
+        raise _Ended
+
     def wait(self) -> None:
         if self._channel:
             self._killed.wait()
@@ -271,10 +283,8 @@ class Machine:
         nothing = Question("", "", "", "")
         try:
             self._do(self._script.boot, nothing)
-            while not self._script.ready:  # again and again: nobody may have begun to wait yet
-                self._clock.advance(_LONG)
-                if self._killed.wait(_TICK):
-                    raise _Ended
+            if not self._script.ready:
+                self.let_time_pass()
             self.ready()
             for line in self._lines():
                 self._take(line)
@@ -446,3 +456,64 @@ def one_line(name: str = "x86_64") -> Arch:
     arch = archs.load(name)
     only = msgspec.structs.replace(arch.guest, channel="", arguments=("-serial", "chardev:console"))
     return msgspec.structs.replace(arch, guest=only)
+
+
+class Played(Struct, frozen=True):
+    """What came of a session on a fake place."""
+
+    reported: list[CaseResult]
+    place: FakePlace
+
+    def __getitem__(self, case: str) -> CaseResult:
+        (result,) = [one for one in self.reported if one.id == case]
+        return result
+
+    def outcomes(self, suite: str = "") -> dict[str, str]:
+        """By id; of one suite by name."""
+        chosen = [one for one in self.reported if suite in ("", one.suite)]
+        names = [one.name if suite else one.id for one in chosen]
+        assert len(set(names)) == len(names), f"reported twice: {names}"
+        return {name: one.outcome.value for name, one in zip(names, chosen, strict=True)}
+
+    @property
+    def red(self) -> set[str]:
+        return {one.id for one in self.reported if not one.outcome.green}
+
+
+def play(
+    directory: Path,
+    suites: Sequence[Suite],
+    *scripts: Script,
+    target: Target | None = None,
+    arch: str = "x86_64",
+    globs: tuple[str, ...] = (),
+    last_words: float = 3.0,
+    **options: Any,
+) -> Played:
+    """Run `suites` to their end in one guest after another. `options` are the session's own."""
+    place, reported = FakePlace(*scripts), list[CaseResult]()
+
+    def start(boot: Boot, name: str) -> contextlib.AbstractContextManager[Guest]:
+        return place.guest(directory, arch, boot, name, last_words)
+
+    session = Session(
+        [(suite, Selection(suite.name, globs)) for suite in suites],
+        target or a_target(arch),
+        Boot(Path("image"), Path("initramfs")),
+        (),
+        start,
+        Durations(Cache(directory), "none"),
+        reported.append,
+        **options,
+    )
+    number = session.join()
+    assert number == 1
+    with contextlib.suppress(InfrastructureError):
+        assert session.run(number)
+    return Played(reported, place)
+
+
+def a_target(arch: str = "x86_64", **changes: Any) -> Target:
+    """A kernel with nothing switched on; `changes` are fields of Target."""
+    fields = {"kernel": types.SimpleNamespace(modules_error=""), "config": {}, "commit": "c", "store": None, **changes}
+    return Target(arch=arch, **fields)

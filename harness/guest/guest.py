@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import itertools
 import re
 import secrets
@@ -83,6 +84,7 @@ class Guest:
         self._machine = machine
         self._sysrq = arch.guest.sysrq
         self._sign = arch.guest.misboot
+        self._follows = tuple(entry.title for entry in arch.guest.misboot_splats)
         self._host = host
         self._timing = timing
         self._channel: Channel = Line(machine.channel.fileno()) if machine.channel else Frames(console)
@@ -126,6 +128,10 @@ class Guest:
             console=(offset, self.console.offset),
         )
 
+    def follows_from_misboot(self, splat: Splat) -> bool:
+        """Whether a report is known to come of what `misboot` says."""
+        return any(fnmatch.fnmatchcase(splat.title, glob) for glob in self._follows)
+
     def _reaches(self, fence: str) -> bool:
         """False if the console does not show this text of the agent's in time."""
         deadline = self._timing.clock() + self._timing.fence * self.patience
@@ -148,11 +154,13 @@ class Guest:
             if self.console.fatal:
                 self.console.closed.wait(self._timing.last_words)
                 raise self._lost("the kernel panicked")
+        with contextlib.suppress(EOFError, Broken):
+            # What came while this process had no turn counts as well.
+            if answer := ask(0):
+                return answer
         self.console.check()
         self._machine.check()
-        splats = self.console.take_splats()
-        evidence = self._backtraces()
-        self.console.take_splats()  # those were provoked
+        evidence, splats = self._backtraces()
         raise GuestTimeout("no answer before the deadline", evidence, splats)
 
     def _lost(self, message: str) -> GuestLost:
@@ -166,29 +174,35 @@ class Guest:
             self._machine.send_break()
         self.console.send(f"{self._sysrq}{key}".encode())
 
-    def _listen(self) -> None:
-        """Until the console said something and fell silent again, or was silent for too long."""
-        begin = last = self.console.offset
+    def _listen(self, begin: int) -> None:
+        """Until the console said something behind the offset `begin` and fell silent again, or was silent for too long."""
+        last = begin
         deadline = self._timing.clock() + self._timing.last_words
         while self._timing.clock() < deadline and not self.console.closed.wait(self._timing.poll):
             if self.console.offset == last != begin:
                 return
             last = self.console.offset
 
-    def _backtraces(self) -> str:
+    def _backtraces(self) -> tuple[str, list[Splat]]:
         """What are the CPUs doing, and who waits for what? QEMU knows where the CPUs are. SysRq needs one that takes interrupts;
-        where none does, an NMI makes some architectures talk. And the console's last lines."""
+        where none does, an NMI makes some architectures talk. And the console's last lines.
+
+        With it come the kernel's reports up to the NMI. Those that come after it are ours: some kernels panic of it."""
         counters = self._machine.program_counters()
         before, offset = self.console.tail(), self.console.offset
         with contextlib.suppress(OSError):
             for key in _BACKTRACES:
+                asked_at = self.console.offset
                 self.sysrq(key)
-                self._listen()
+                self._listen(asked_at)
+        splats = self.console.take_splats()
         if self.console.offset == offset:
             self._machine.monitor("inject-nmi")
-            self._listen()
+            self._listen(offset)
+            self.console.take_splats()
         places = [f"CPU {number} is at 0x{address}" for number, address in enumerate(counters)]
-        return "\n".join([*places, before, *itertools.islice(self.console.read(offset), _LONGEST_BACKTRACES)])
+        evidence = [*places, before, *itertools.islice(self.console.read(offset), _LONGEST_BACKTRACES)]
+        return "\n".join(evidence), splats
 
 
 @contextlib.contextmanager
