@@ -29,7 +29,7 @@ from harness.progress import Progress
 from harness.request import Request
 from harness.results import History, Journal, RunReport, journal, junit, page, read_run, rundir
 from harness.schedule import Scheduler, Task
-from harness.suites.policy import read_known
+from harness.suites.known import read_known
 
 if TYPE_CHECKING:
     from harness.cluster.dask import Cluster

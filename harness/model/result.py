@@ -70,6 +70,10 @@ class CaseResult(Struct, frozen=True):
     """Whether it came to that: no guest was there for it, or none knew of it, if not."""
     tries: tuple[CaseResult, ...] = ()
     """All of them, in order, if it was tried again."""
+    known: str = ""
+    """The key of the known failure that covers it; empty if none does."""
+    was: Outcome | None = None
+    """What was reported, if the outcome is another one because the case is a known failure or must run."""
 
     @property
     def id(self) -> str:

@@ -31,6 +31,7 @@ class Bench:
             fragment = tmp_path / "configs" / f"{name}.config"
             fragment.parent.mkdir(parents=True, exist_ok=True)
             fragment.write_text("CONFIG_FTRACE=y\n")
+        (tmp_path / "configs" / "known.toml").write_text("")
         monkeypatch.setattr(paths, "CONFIGS", tmp_path / "configs")
         fake.repository(tmp_path / "linux")
 

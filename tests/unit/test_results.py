@@ -89,6 +89,8 @@ def test_json(tmp_path: Path) -> None:
         "unit": "",
         "ran": True,
         "tries": [],
+        "known": "",
+        "was": None,
     }
 
 
