@@ -48,6 +48,9 @@ POINTED_OUT = "first in the series' own files: "
 BUILT = ("apply", "config", "build")
 """What is reported like a suite before there is a guest."""
 
+JOB = "job"
+"""The suite of the error that stands for a job that is not whole; its name is the job's."""
+
 WARNINGS = "build:warnings"
 """The case, by its id, that is red at a point with compiler warnings that the one before has not."""
 

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from harness.errors import UserError
 from harness.model import CasePattern, CaseResult, Outcome
 from harness.paths import PATCHES
 from harness.suites import Selection
