@@ -251,7 +251,7 @@ def _finish(directory: Path, events: Journal, code: int, error: str, history: Hi
         except (Exception, KeyboardInterrupt) as failure:
             # None takes the others along, nor the run's own result.
             hint = f"\nhint: {failure.hint}" if isinstance(failure, HarnessError) and failure.hint else ""
-            said = f"{finished.error}\nerror: {what}: {failure or type(failure).__name__}{hint}".strip()
+            said = f"{finished.error}\nerror: {what}: {str(failure) or type(failure).__name__}{hint}".strip()
             worse = 130 if isinstance(failure, KeyboardInterrupt) else 3
             report.finished = finished = journal.RunFinished(finished.time, finished.exit_code or worse, said)
     return report
