@@ -44,7 +44,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
             fake.git(work, "init", "--quiet", "--initial-branch=main")
         fake.git(work, "add", "--all")
         fake.git(work, "commit", "--quiet", f"--message=lib: state {number}")
-    count = len((folder / "series").read_text().split())
+    count = len(list(folder.glob("*.patch")))
     words = ("format-patch", "--quiet", "--zero-commit", "--no-signature", "-1", f"--start-number={count + 1}")
     fake.git(work, *words, "-o", str(folder))
     added = next(folder.glob(f"{count + 1:04}-*.patch")).name
