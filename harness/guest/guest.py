@@ -109,8 +109,8 @@ class Guest:
             self._host.learn(self.boot_log)
 
     def ping(self, label: str) -> None:
-        """Have the agent run a command that does nothing: all that was printed before it has been read then. Raises GuestGone, also
-        if the agent cannot run it."""
+        """Have the agent run a command that does nothing: all that was printed before it has been
+        read then. Raises GuestGone, also if the agent cannot run it."""
         answer = self.run("true", label, _PING_SECONDS)
         if answer.status:
             raise self._lost(f"the agent cannot run anything: status {answer.status}: {answer.output.strip()}")

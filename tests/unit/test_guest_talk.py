@@ -83,10 +83,9 @@ def test_answer_without_its_beginning(tmp_path: Path) -> None:
 def test_agent_that_cannot_run_anything(tmp_path: Path, label: str) -> None:
     """It says so with status 126, when its disk is full."""
     script = Script(commands={label: (says("the agent cannot write down its command"), exits(126))})
-    with FakePlace(script).guest(tmp_path) as guest:
-        with pytest.raises(GuestLost, match="status 126"):
-            guest.wait_for_agent()
-            guest.ping("end")
+    with FakePlace(script).guest(tmp_path) as guest, pytest.raises(GuestLost, match="status 126"):
+        guest.wait_for_agent()
+        guest.ping("end")
 
 
 def test_last_answer_is_taken_after_the_deadline(tmp_path: Path) -> None:

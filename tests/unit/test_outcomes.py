@@ -81,19 +81,26 @@ def test_all_is_well(tmp_path: Path) -> None:
         ((dies,), "lost", "the guest is gone", 2),
         ((raw("[    9.1][   T50] half a"), dies), "lost", "the guest is gone", 2),
         ((agent_dies,), "lost", "the agent that ran the command died", 2),
-        ((exits_without_fence(),), "lost", "the console fell silent while the command channel still answered", 2),
         ((garbage(b"\n0123 end 0\n\xff\x00"), hangs), "timeout", "no answer before the deadline", 2),
         ((dropped(3),), "lost", "3 printk messages dropped", 1),
         ((dropped(3), exits(1)), "lost", "3 printk messages dropped", 1),
         ((dropped(3), prints(*WARNING)), "crash", f"{WARNING[1]}\n** 3 printk messages dropped **", 2),
     ],
 )
-def test_how_a_case_ends(tmp_path: Path, steps: tuple[Step, ...], outcome: str, why: str, boots: int) -> None:
-    found = play(tmp_path, [Plain()], when_two(*steps), Script())
+@pytest.mark.parametrize("arch", ["x86_64", "arm"])
+def test_how_a_case_ends(tmp_path: Path, arch: str, steps: tuple[Step, ...], outcome: str, why: str, boots: int) -> None:
+    """With a line for commands of their own, or with one for all."""
+    found = play(tmp_path, [Plain()], when_two(*steps), Script(), arch=arch)
     assert found.outcomes("plain") == {"one": "pass", "two": outcome, "three": "pass"}
     assert why in found["plain:two"].diagnostic
     assert len(found.place.boots) == boots
     assert found.red == {"plain:two"}
+
+
+def test_console_that_falls_silent(tmp_path: Path) -> None:
+    found = play(tmp_path, [Plain()], when_two(exits_without_fence()), Script())
+    assert found.outcomes("plain") == {"one": "pass", "two": "lost", "three": "pass"}
+    assert found["plain:two"].diagnostic == "the console fell silent while the command channel still answered"
 
 
 @pytest.mark.parametrize(
