@@ -202,6 +202,40 @@ def test_kunit_with_a_console_that_is_not_clean(tmp_path: Path, steps: tuple[Ste
     assert "boot:console" in found.red
 
 
+@pytest.mark.parametrize(
+    ("lines", "crashed"),
+    [
+        ((*WARNING, *OK), {"fprobe_test.test_one"}),
+        ((OK[0], *WARNING, *OK[1:]), {"fprobe_test.test_two"}),
+        ((OK[0], *WARNING, "    not ok 2 test_two", "not ok 1 fprobe_test"), {"fprobe_test.test_two"}),
+        ((OK[0], *WARNING, "    ok 2 test_two # SKIP no such thing", OK[2]), {"fprobe_test.test_two"}),
+        ((*OK[:2], *WARNING, OK[2]), {"fprobe_test"}),
+        ((*OK, *WARNING), set()),
+    ],
+)
+def test_kunit_case_in_flight(tmp_path: Path, lines: tuple[str, ...], crashed: set[str]) -> None:
+    found = play(tmp_path, [KunitSuite()], Script(boot=(ktap(*lines),)), target=a_target(config=KUNIT))
+    assert {name for name, outcome in found.outcomes("kunit").items() if outcome == "crash"} == crashed
+    assert all(found[f"kunit:{name}"].diagnostic == WARNING[1] for name in crashed)
+    assert "boot:console" in found.red
+
+
+def test_report_before_kunit_is_no_case_of_it(tmp_path: Path) -> None:
+    script = Script(boot=(prints(*WARNING), ktap(*OK)))
+    assert set(play(tmp_path, [KunitSuite()], script, target=a_target(config=KUNIT)).outcomes("kunit").values()) == {"pass"}
+
+
+def test_startup_test_in_flight(tmp_path: Path) -> None:
+    boot = prints("Testing tracer function: ", *WARNING, "PASSED", "Testing tracer nop: PASSED")
+    found = play(tmp_path, [BootSuite()], Script(boot=(boot,)), target=a_target(config=STARTUP))
+    assert found.outcomes("boot") == {
+        "agent": "pass",
+        "console": "crash",
+        "selftest/tracer function": "crash",
+        "selftest/tracer nop": "pass",
+    }
+
+
 # Commands.
 
 
