@@ -41,7 +41,7 @@ FIRST_LINES = [
         ("hung-task", r"(?:INFO: task )?.*:\d+ (?:blocked (?:for|in I/O wait for)|can't die for) more than \d+ seconds"),
         ("kmemleak", r"BUG: memory leak"),
         ("bug", r"kernel BUG at |Kernel BUG at |BUG: |BUG \S{1,64}(?: \([^)]*\))?: (?!kasan: )"),
-        ("general-protection", r"(?:Oops: )?general protection fault"),
+        ("general-protection", r"(?:Oops: )?general protection fault|.*general protection fault: [0-9a-f]{4} \[#\d"),
         ("double-fault", r"(?:traps: )?PANIC: double fault|double fault: .*\[#\d"),
         (
             "oops",
@@ -153,11 +153,16 @@ PARTS = (
     Part(("warning",), re.compile("refcount_t: |list_(?:add|del)|ODEBUG: "), 4),
     # SLUB names the object, who allocated it, and who freed it.
     Part(("bug", "slub"), re.compile("INFO: (?:Freed|Allocated) in "), 60),
+    # kmemleak's title, and the first of the objects
+    Part(("kmemleak",), re.compile("unreferenced object "), 2),
     # From the task that needed memory to the one that was killed there is a table of all tasks.
     Part(("out-of-memory",), re.compile(r"Out of memory: Kill(?:ed)? process "), 5000),
 )
 
 END = re.compile(r"---\[ end (?:trace|Kernel panic)|^=+$|(?:Out of memory|[Mm]emory cgroup out of memory): Kill(?:ed)? process ")
-LONGEST = {"out-of-memory": 5000}
+LONGEST = {
+    "out-of-memory": 5000,
+    **dict.fromkeys(("lockdep", "rcu-stall", "soft-lockup", "hung-task", "stack-overflow"), 500),
+}
 """Lines after which a report without an end is taken as over, for kinds where it is not DEFAULT_LONGEST."""
 DEFAULT_LONGEST = 200
