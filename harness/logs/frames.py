@@ -39,6 +39,7 @@ def _globs(*sections: str) -> re.Pattern[str]:
 
 _FAMILIES = [(words[0], _any_of(words)) for line in _SECTIONS["family"].splitlines() if (words := line.split())]
 _INTERRUPT_ENTRY = _globs("interrupt")
+_RUNNERS = _globs("runner")
 _REPORTING = _globs("report")
 _ASLEEP = _globs("schedule")
 
@@ -100,8 +101,11 @@ def _frames(shown: Sequence[Trace]) -> list[str]:
 
 
 def _guilty(candidates: Sequence[str], plumbing: re.Pattern[str]) -> str:
-    """The first that is no plumbing; else the first."""
-    return next((name for name in candidates if not plumbing.match(name)), candidates[0] if candidates else "")
+    """The first that is no plumbing, or that was called by what runs tests and initcalls; else the first."""
+    found = next((at for at, name in enumerate(candidates) if not plumbing.match(name)), None)
+    if found is None:
+        return candidates[0] if candidates else ""
+    return candidates[found - 1 if found and _RUNNERS.match(candidates[found]) else found]
 
 
 def _lock_taker(messages: Sequence[str], shown: Sequence[Trace]) -> str:

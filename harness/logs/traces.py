@@ -32,7 +32,7 @@ _SUBJECTS = _patterns(
 )
 _REGISTERS = _patterns(
     rf"^(?:E?IP|RIP)(?:: | +| is at )(?:\w{{4}}:)?{_ADDRESS}*{_NAME}{_OFFSET}",
-    rf"^(?:e?pc|epc|era|PC is at) *:? *(?:[0-9a-f]+ +)?{_ADDRESS}?{_NAME}{_OFFSET}",
+    rf"^(?:e?pc|era|PC is at)(?: *: *| +)(?:[0-9a-f]+ +)?{_ADDRESS}?{_NAME}{_OFFSET}",
     rf"^Krnl PSW : .*\({_NAME}{_OFFSET}",
     rf"^NIP \[[0-9a-f]+\] {_NAME}{_OFFSET}",
 )
