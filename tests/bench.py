@@ -22,7 +22,7 @@ from harness.cache import Cache
 from harness.guest import Accelerator, Boot, build_initramfs
 from harness.guest.console import Console
 from harness.guest.guest import started
-from harness.logs import ktap, splat
+from harness.logs import kinds, ktap, splat
 from harness.model import Kernel, Point
 from harness.results import page, read_run
 from harness.suites import QUIET
@@ -188,8 +188,8 @@ def scan() -> str:
     line = b"[%5d.%06d][ T%d] kernel text of about the usual length, with a number %08x and list_head in it\r\n"
     report = b"[    1.000000][   T1] WARNING: CPU: 0 PID: 1 at kernel/trace/fgraph.c:%d some_function+0x1/0x2\r\n"
     # What grep takes of our patterns: no groups that do not capture, no look ahead, no classes in brackets.
-    said = "|".join(pattern.pattern for _, pattern in splat.FIRST_LINES)
-    for ours, theirs in (("(?:", "("), ("(?!UNIX )", ""), ("[\\w /-]", "[A-Za-z0-9_ /-]"), (r"\d", "[0-9]")):
+    said = "|".join(pattern.pattern for _, pattern in kinds.FIRST_LINES)
+    for ours, theirs in (("(?:", "("), ("(?!kasan: )", ""), ("[\\w /-]", "[A-Za-z0-9_ /-]"), (r"\d", "[0-9]")):
         said = said.replace(ours, theirs)
     with tempfile.NamedTemporaryFile() as log, tempfile.NamedTemporaryFile("w") as patterns:
         patterns.write(rf"^(\[ *[0-9]+\.[0-9]+\](\[ *[TC][0-9]+\])? )?({said})")

@@ -160,4 +160,6 @@ def scan(file: IO[bytes], form: str) -> int:
                 f"[red]{one.kind}[/red] line {one.line}: {escape(one.title)}"
                 + (f" [dim]in {escape(one.function)}[/dim]" if one.function else "")
             )
+            for sequel in one.sequels:
+                OUT.print(f"  [red]then[/red] {escape(sequel)}")
     return 1 if found else 0

@@ -87,6 +87,6 @@ def schema() -> dict[str, Any]:
 
 
 def splats_json(splats: Iterable[Splat]) -> str:
-    """`{"splats":[{"kind","title","function","line"}]}`."""
-    fields = ("kind", "title", "function", "line")
+    """`{"splats":[{"kind","title","function","line","fatal","sequels"}]}`."""
+    fields = ("kind", "title", "function", "line", "fatal", "sequels")
     return to_json({"splats": [{name: getattr(splat, name) for name in fields} for splat in splats]}).decode()
