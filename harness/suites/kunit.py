@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.guest import Guest
 from harness.logs import ktap
+from harness.logs.ktap import KtapCase
 from harness.model import CaseResult, Outcome
 from harness.suites.base import Suite, Target
 
@@ -23,7 +24,21 @@ class KunitSuite(Suite):
             return
         cases = ktap.parse(lines)
         for case in cases:
-            yield CaseResult(self.name, case.name, case.outcome, diagnostic=case.diagnostic)
+            outcome, diagnostic = _judged(case)
+            yield CaseResult(self.name, case.name, outcome, diagnostic=diagnostic)
+        if not cases:
+            yield self._lost(self.name, "CONFIG_KUNIT=y, but the boot log has no KTAP")
         for symbol, suite in EXPECTED.items():
             if target.config.get(symbol) == "y" and not any(case.name.startswith(f"{suite}.") for case in cases):
-                yield CaseResult(self.name, suite, Outcome.LOST, diagnostic=f"CONFIG_{symbol}=y, but it never reported")
+                yield self._lost(suite, f"CONFIG_{symbol}=y, but it never reported")
+
+    def _lost(self, name: str, why: str) -> CaseResult:
+        return CaseResult(self.name, name, Outcome.LOST, diagnostic=why)
+
+
+def _judged(case: KtapCase) -> tuple[Outcome, str]:
+    """The outcome of a case. A suite without cases prints SKIP (kunit_suite_has_succeeded() in lib/kunit/test.c), so that
+    of one that passed without a case, the log has lost all of them."""
+    if case.outcome is Outcome.PASS and "." not in case.name:
+        return Outcome.LOST, "the suite passed, but the log has none of its cases"
+    return case.outcome, case.diagnostic
