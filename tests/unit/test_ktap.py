@@ -501,3 +501,65 @@ def test_differences_from_other_parsers_are_those_with_a_reason(kind: str) -> No
     assert entry["ours"] in ("green", "red")
     assert not entry["ours"] == entry["tap-parser"] == entry["TAP-Parser"]
     assert entry["reason"]
+
+
+def test_second_subtest_without_a_version_line() -> None:
+    suites = [(f"    # Subtest: {name}", "    1..1", f"    ok 1 {name}1") for name in "ab"]
+    found = whole(*suites[0], *suites[1], "ok 2 - b")
+    assert found == {"b.a.a1": "pass", "b.a": "lost", "b.b1": "pass", "plan": "lost"}
+    assert whole("    # Subtest: kasan", "    ok 1 a") == {"kasan.a": "pass", "kasan": "lost", "plan": "lost"}
+
+
+def test_results_two_levels_below_are_not_lost() -> None:
+    deep = ("KTAP version 1", "1..1", "  KTAP version 1", "    KTAP version 1", "    1..1", "    not ok 1 x")
+    assert whole(*deep, "ok 1 s")["s.unnamed.x"] == "fail"
+    assert whole(*deep, "KTAP version 1", "1..0 # SKIP")["unnamed.unnamed.x"] == "fail"
+    assert whole(*deep, "  KTAP version 1", "  1..1", "  ok 1 y", "ok 1 s")["s.unnamed.x"] == "fail"
+    assert whole(*deep, "  # Subtest: t", "  1..1", "  ok 1 y", "ok 1 t")["t.unnamed.x"] == "fail"
+    assert whole("    not ok 1 x", "TAP version 13", "1..1", "ok 1 a")["unnamed.x"] == "fail"
+
+
+def test_lost_parents_are_no_results_of_the_plan() -> None:
+    lines = ("KTAP version 1", "1..1", "  # Subtest: a", "  1..1", "  ok 1 x", "ok 1 b")
+    assert whole(*lines) == {"a.x": "pass", "a": "lost", "b": "pass"}
+
+
+def test_braces_stand_at_the_depth_of_their_result() -> None:
+    assert whole("1..1", "ok 1 - s", "  {", "    ok 1 x", "    1..1", "  }", "1..1")["unnamed.x"] == "pass"
+    nested = ("1..1", "    ok 1 x", "ok 1 - s", "{", "}")
+    assert whole(*nested) == {"s.x": "pass"}
+    twice = whole("1..2", "ok 1 - s {", "    ok 1 x", "    1..1", "}", "ok 2 - t {", "    not ok 1 y", "    1..1", "}")
+    assert twice == {"s.x": "pass", "t.y": "fail"}
+    open_in_subtest = whole("1..1", "    ok 1 - s {", "        ok 1 x", "ok 1 t")
+    assert open_in_subtest == {"t.s.x": "pass", "t.s.}": "lost"}
+    restarted = whole("1..1", "# 1..1", "# ok 1 s {", "# 1..1", "# ok 1 t", "ok 1 u")
+    assert restarted["u.s.}"] == "lost"
+
+
+def test_yaml_of_a_passed_result_is_no_diagnostic() -> None:
+    cases = ktap.parse(["1..1", "ok 1 a", "  ---", "  took: 5", "  ..."])
+    assert [(case.outcome, case.diagnostic) for case in cases] == [(Outcome.PASS, "")]
+
+
+def test_totals_belong_to_their_block_and_depth() -> None:
+    first = ("KTAP version 1", "1..1", "ok 1 a", "# s: pass:1 fail:0 skip:0 total:1")
+    assert whole(*first, "KTAP version 1", "1..1", "not ok 1 b") == {"a": "pass", "b": "fail"}
+    inner = ("KTAP version 1", "1..1", "    KTAP version 1", "    1..2", "        ok 1 p", "        not ok 2 q")
+    claims = ("    # c: pass:1 fail:1 skip:0 total:2", "    not ok 1 c", "    ok 2 d")
+    right = "# Totals: pass:2 fail:1 skip:0 total:3", "# s: pass:1 fail:1 skip:0 total:2"
+    assert "s.totals" not in whole(*inner, *claims, *right, "not ok 1 s")
+    for wrong in ("# Totals: pass:1 fail:1 skip:0 total:2", "# s: pass:2 fail:1 skip:0 total:3"):
+        assert whole(*inner, *claims, wrong, "not ok 1 s")["s.totals"] == "lost", wrong
+
+
+def test_block_after_a_skipped_one() -> None:
+    assert whole("1..0 # SKIP why", "1..1", "not ok 1 a") == {"nothing-to-run": "skip", "a": "fail"}
+    assert whole("TAP version 13", "1..1", "ok 1 a", "    # Subtest: s", "    1..1", "    not ok 1 b", "ok 1 - s") == {
+        "a": "pass",
+        "s.b": "fail",
+        "plan": "lost",
+    }
+
+
+def test_absurd_numbers_do_not_fill_a_plan() -> None:
+    assert whole("1..2", "ok 0 a", "ok 5 b") == {"a": "pass", "b": "pass", "#1": "lost", "#2": "lost"}
