@@ -563,3 +563,28 @@ def test_block_after_a_skipped_one() -> None:
 
 def test_absurd_numbers_do_not_fill_a_plan() -> None:
     assert whole("1..2", "ok 0 a", "ok 5 b") == {"a": "pass", "b": "pass", "#1": "lost", "#2": "lost"}
+
+
+def test_program_that_dies_after_its_plan() -> None:
+    found = whole("TAP version 13", "1..1", "# 1..2", "# TAP version 13", "# 1..1", "# ok 1 c", "ok 1 s")
+    assert found == {"s.#1": "lost", "s.#2": "lost", "s.c": "pass"}
+
+
+def test_brace_that_is_not_closed_before_the_next_result() -> None:
+    found = whole("1..2", "ok 1 s {", "    ok 1 x", "ok 2 t")
+    assert found == {"s.x": "pass", "s.}": "lost", "t": "pass"}
+
+
+def test_results_before_the_name_are_not_those_of_the_subtest() -> None:
+    found = whole("1..1", "    ok 1 x", "# Subtest: s", "ok 1 - s")
+    assert found == {"unnamed.x": "pass", "unnamed": "lost", "s": "lost"}
+
+
+def test_headless_log_of_which_only_subtests_are_left() -> None:
+    assert whole("ok 1 a", "    1..2") == {"a": "pass", "unnamed.#1": "lost", "unnamed.#2": "lost", "plan": "lost"}
+    assert whole("    ok 1 a") == {"unnamed.a": "pass", "unnamed": "lost", "plan": "lost"}
+
+
+def test_claims_do_not_reach_the_next_block() -> None:
+    claims = ("KTAP version 1", "1..1", "ok 1 a", "    # s: pass:1 fail:0 skip:0 total:1")
+    assert whole(*claims, "KTAP version 1", "1..1", "    ok 1 x # SKIP", "ok 1 b") == {"a": "pass", "b.x": "skip"}
