@@ -186,8 +186,9 @@ class Session:
         now = _Serving(f" of guest {name}" if name else "", number > 1 or self._before.judged)
         while self._queue or not now.judged or (number == 1 and self._in_order):
             now.boots += 1
+            now.lost = False
+            guest = None
             try:
-                now.lost = False
                 with self._start(self._quiet if now.judged else self._boot, log) as guest:
                     useful = self._use(guest, number, now)
                 # What the kernel printed until QEMU was gone has been read now. Of a guest that was lost,
@@ -197,7 +198,10 @@ class Session:
                 if not useful:
                     break
             except PlaceLost:
-                # The way to it broke, which says nothing of the kernel; the next one is started elsewhere.
+                # The way to it broke, which says nothing of the kernel; the next one is started elsewhere. What the
+                # kernel had reported by then is as true as ever.
+                if guest and (splats := guest.console.take_splats()):
+                    self._emit(self._console(Complaints(tuple(splats)), _console_of(now)))
                 now.boots -= 1
 
     def _use(self, guest: Guest, number: int, now: _Serving) -> bool:
@@ -241,8 +245,7 @@ class Session:
         """Report what the boot showed. Returns why the guest is not to be trusted, if so."""
         distrust = ""
         if complaints:
-            which = "" if now.boots == 1 else f" of boot {now.boots}"
-            result = self._console(complaints, f"console{which}{now.who}")
+            result = self._console(complaints, _console_of(now))
             self._emit(result)
             if complaints.splats and not self._known(result):
                 distrust = f"the kernel had splatted while it booted: {complaints.splats[0].title}"
@@ -355,6 +358,12 @@ class Session:
 
     def _console(self, complaints: Complaints, name: str) -> CaseResult:
         return verdict.console(name, complaints, self._explain)
+
+
+def _console_of(now: _Serving) -> str:
+    """The name of the case that is red if the console of a boot is not clean."""
+    which = "" if now.boots == 1 else f" of boot {now.boots}"
+    return f"console{which}{now.who}"
 
 
 def _complaints(guest: Guest) -> Complaints:

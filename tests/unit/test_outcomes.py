@@ -387,3 +387,11 @@ def test_boot_that_splats_now_and_then_is_replaced_each_time(tmp_path: Path) -> 
     assert found.outcomes("boot") == {"console": "crash", "console of boot 3": "crash", "console of boot 5": "crash"}
     assert set(found.outcomes("plain").values()) == {"lost"}
     assert all(found[f"plain:{name}"].diagnostic == "the guest is gone" for name in ("one", "two", "three"))
+
+
+@pytest.mark.parametrize(("lines", "outcomes"), [(KASAN, {"console": "crash"}), ((), {})])
+def test_way_that_breaks_while_a_guest_boots(tmp_path: Path, lines: tuple[str, ...], outcomes: dict[str, str]) -> None:
+    """It costs no case, and hides no splat."""
+    found = play(tmp_path, [Plain()], Script(boot=(prints("booting", *lines), dies), lost=True), Script())
+    assert found.outcomes("boot") == outcomes
+    assert set(found.outcomes("plain").values()) == {"pass"}
