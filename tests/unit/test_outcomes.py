@@ -395,3 +395,44 @@ def test_way_that_breaks_while_a_guest_boots(tmp_path: Path, lines: tuple[str, .
     found = play(tmp_path, [Plain()], Script(boot=(prints("booting", *lines), dies), lost=True), Script())
     assert found.outcomes("boot") == outcomes
     assert set(found.outcomes("plain").values()) == {"pass"}
+
+
+def test_way_that_breaks_under_commands_that_share_a_guest(tmp_path: Path) -> None:
+    script = Script(commands={"plain:two": (prints(*KASAN), hangs)}, lost=True)
+    found = play(tmp_path, [Plain(in_order=True)], script, Script())
+    assert found.outcomes("plain") == {"one": "pass", "two": "crash", "three": "lost"}
+    # Nothing is known of a case that the kernel had no complaint about: all run again.
+    script = Script(commands={"plain:two": (dies,)}, lost=True)
+    found = play(tmp_path, [Plain(in_order=True)], script, Script())
+    assert [one.id for one in found.reported] == ["plain:one", "plain:one", "plain:two", "plain:three"]
+    assert not found.red
+
+
+PROVOKED = (prints("Kernel panic - not syncing: NMI: Not continuing"),)
+
+
+@pytest.mark.parametrize(
+    ("script", "outcomes"),
+    [
+        (Script(commands={"end": (hangs,)}, last=PROVOKED), {"boot:console after the last case": "timeout"}),
+        (Script(commands={"plain:one": (hangs,)}, last=PROVOKED), {"plain:one": "timeout"}),
+        (Script(boot=(prints("booting"),), ready=False, last=PROVOKED), {"boot:agent": "timeout", "plain:one": "lost"}),
+    ],
+)
+def test_what_a_guest_says_that_was_lost_is_not_counted_again(tmp_path: Path, script: Script, outcomes: dict[str, str]) -> None:
+    found = play(tmp_path, [Plain("one")], script, last_words=0.1)
+    assert {case: outcome for case, outcome in found.outcomes().items() if outcome != "pass"} == outcomes
+
+
+@pytest.mark.parametrize(
+    ("first", "case"),
+    [
+        (Script(boot=(prints("booting"), dies), lost=True), "console"),
+        (Script(boot=(prints(CLOCK),)), "console"),
+        (Script(commands={"plain:one": (dies,)}), "console of boot 2"),
+    ],
+)
+def test_boots_are_counted_as_they_were_judged(tmp_path: Path, first: Script, case: str) -> None:
+    """A boot that counts for nothing has no number."""
+    found = play(tmp_path, [Plain()], first, Script(boot=(prints(*WARNING),)), Script())
+    assert case in found.outcomes("boot")
