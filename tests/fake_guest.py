@@ -489,9 +489,11 @@ def play(
     globs: tuple[str, ...] = (),
     last_words: float = 3.0,
     quiet: tuple[str, ...] = (),
+    guests: int = 1,
     **options: Any,
 ) -> Played:
-    """Run `suites` to their end in one guest after another. `options` are the session's own."""
+    """Run `suites` to their end in one guest after another. `options` are the session's own. Of several
+    `guests` the last one that joined goes first, and the first one goes on where the others stopped."""
     place, reported = FakePlace(*scripts), list[CaseResult]()
 
     def start(boot: Boot, name: str) -> contextlib.AbstractContextManager[Guest]:
@@ -507,10 +509,11 @@ def play(
         reported.append,
         **options,
     )
-    number = session.join()
-    assert number == 1
+    numbers = [session.join() for _ in range(guests)]
+    assert numbers == [*range(1, guests + 1)]
     with contextlib.suppress(InfrastructureError):
-        assert session.run(number)
+        for number in range(guests, 0, -1):
+            assert session.run(number) == (number == 1)
     return Played(reported, place)
 
 

@@ -436,3 +436,23 @@ def test_boots_are_counted_as_they_were_judged(tmp_path: Path, first: Script, ca
     """A boot that counts for nothing has no number."""
     found = play(tmp_path, [Plain()], first, Script(boot=(prints(*WARNING),)), Script())
     assert case in found.outcomes("boot")
+
+
+def test_commands_that_share_a_guest_wait_for_the_first(tmp_path: Path) -> None:
+    """Another guest that is there before it leaves them alone."""
+
+    class Ordered(Plain):
+        name = "ordered"
+
+    many = Plain(*(str(number) for number in range(40)))
+    found = play(tmp_path, [many, Ordered(in_order=True)], Script(), guests=2)
+    assert set(found.outcomes().values()) == {"pass"}
+    helper, first = found.place.machines
+    assert [one.label for one in helper.asked] == ["boot-end", *(f"plain:{number}" for number in range(40)), "end"]
+    assert [one.label for one in first.asked] == ["boot-end", "plain:one", "plain:two", "plain:three", "end"]
+
+
+def test_splat_of_a_second_guest_has_its_name(tmp_path: Path) -> None:
+    many = Plain(*(str(number) for number in range(40)))
+    found = play(tmp_path, [many], Script(boot=(prints(*WARNING),)), Script(last=(prints(*KASAN),)), Script(), guests=2)
+    assert found.outcomes("boot") == {"console of guest 2": "crash", "console after the last case of guest 2": "crash"}

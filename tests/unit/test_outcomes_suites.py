@@ -110,6 +110,35 @@ def test_no_sample_passes_without_a_word(tmp_path: Path) -> None:
     assert scripts == [sample.script for sample in _SAMPLES]
 
 
+FPROBE = "modprobe fprobe_example "
+SCRIPTS = {
+    ONE: (f"{FPROBE}symbol=kernel_clone stackdump=0\n",),
+    "fprobe_example/several symbols": (f"{FPROBE}symbol=kernel_clone,do_sys_openat2 stackdump=0\n",),
+    "fprobe_example/pattern": (f"{FPROBE}symbol='kernel_clone*' stackdump=0\n",),
+    "fprobe_example/pattern and exception": (f"{FPROBE}symbol='do_sys_open*' nosymbol=do_sys_open stackdump=0\n",),
+    STACK: (f"{FPROBE}symbol=kernel_clone\n",),
+    TRACE: ("echo >/sys/kernel/tracing/trace\n", " use_trace=1\n", "</sys/kernel/tracing/trace\n"),
+    COUNT: ("modprobe ftrace-ops nr_function_calls=1000 check_count=1",),
+    "ftrace-ops/irrelevant": ("modprobe ftrace-ops nr_function_calls=1000 nr_ops_irrelevant=2 check_count=1",),
+    "kprobe_example": ("modprobe kprobe_example symbol=kernel_clone\n",),
+    "kretprobe_example": ("modprobe kretprobe_example func=kernel_clone\n",),
+    "ftrace-direct": ("echo >/sys/kernel/tracing/trace\n", "modprobe ftrace-direct ", "</sys/kernel/tracing/trace\n"),
+    MULTI: ("echo >/sys/kernel/tracing/trace\n", "modprobe ftrace-direct-multi ", "</sys/kernel/tracing/trace\n"),
+}
+
+
+def test_samples_are_exercised() -> None:
+    """Each loads its module as its name says, has something probed, and removes it; an error ends it."""
+    assert {sample.name for sample in _SAMPLES} == {*SCRIPTS}
+    for sample in _SAMPLES:
+        assert all(part in sample.script for part in SCRIPTS[sample.name]), sample.name
+        if "ftrace-ops" not in sample.name:
+            module = sample.name.partition("/")[0]
+            assert "set -e\nmodprobe" in sample.script
+            assert "cat /proc/version | cat" in sample.script
+            assert sample.script.endswith(f"\nexec rmmod {module}\n")
+
+
 def test_failed_sample_shows_what_was_printed(tmp_path: Path) -> None:
     result = one(tmp_path, SamplesSuite(), ONE, (says("output"), prints("message"), exits(1)), a_target(config=SAMPLES))
     assert "output" in result.log
@@ -156,6 +185,35 @@ def ktap(*results: str) -> Step:
 )
 def test_boot(tmp_path: Path, boot: tuple[Step, ...], outcomes: dict[str, str]) -> None:
     assert play(tmp_path, [BootSuite()], Script(boot=boot), target=a_target(config=STARTUP)).outcomes("boot") == outcomes
+
+
+@pytest.mark.parametrize(
+    ("symbol", "names"),
+    [
+        ("FUNCTION_TRACER", ["tracer function"]),
+        ("DYNAMIC_FTRACE", ["dynamic ftrace", "dynamic ftrace ops #1", "dynamic ftrace ops #2", "ftrace recursion"]),
+        ("FUNCTION_GRAPH_TRACER", ["tracer function_graph"]),
+        ("IRQSOFF_TRACER", ["tracer irqsoff"]),
+        ("PREEMPT_TRACER", ["tracer preemptoff"]),
+        ("SCHED_TRACER", ["tracer wakeup"]),
+        ("KPROBE_EVENTS", ["kprobe tracing"]),
+        ("OTHER", []),
+    ],
+)
+def test_startup_tests_that_never_reported(tmp_path: Path, symbol: str, names: list[str]) -> None:
+    target = a_target(config={"FTRACE_STARTUP_TEST": "y", symbol: "y"})
+    found = play(tmp_path, [BootSuite()], Script(), target=target)
+    assert found.red == {f"boot:selftest/{name}" for name in names}
+    assert {result.outcome.value for result in found.reported if result.name in names} <= {"lost"}
+    assert all(found[case].diagnostic == "the kernel never reported it" for case in found.red)
+
+
+def test_failed_startup_test_shows_its_lines(tmp_path: Path) -> None:
+    boot = prints("before", "Testing tracer function: ", "in between", ".. no entries found ..FAILED!", "behind")
+    result = play(tmp_path, [BootSuite()], Script(boot=(boot,)), target=a_target(config=STARTUP))["boot:selftest/tracer function"]
+    messages = [line.partition("] ")[2] for line in result.log.replace("][", "|").splitlines()]
+    assert messages == ["Testing tracer function: ", "in between", ".. no entries found ..FAILED!"]
+    assert result.diagnostic == messages[-1]
 
 
 def test_kernel_without_startup_tests(tmp_path: Path) -> None:
