@@ -456,3 +456,9 @@ def test_splat_of_a_second_guest_has_its_name(tmp_path: Path) -> None:
     many = Plain(*(str(number) for number in range(40)))
     found = play(tmp_path, [many], Script(boot=(prints(*WARNING),)), Script(last=(prints(*KASAN),)), Script(), guests=2)
     assert found.outcomes("boot") == {"console of guest 2": "crash", "console after the last case of guest 2": "crash"}
+
+
+def test_only_what_is_wanted_is_run(tmp_path: Path) -> None:
+    found = play(tmp_path, [Plain()], Script(), globs=("tw*",))
+    assert found.outcomes() == {"plain:two": "pass"}
+    assert [one.label for one in found.place.asked()] == ["boot-end", "plain:two", "end"]
