@@ -23,11 +23,11 @@ from tests.fake_guest import (
     exits_without_fence,
     garbage,
     hangs,
-    play,
     prints,
     raw,
     says,
 )
+from tests.play import play
 
 CLOCK = "tsc: Marking TSC unstable due to could not calculate TSC khz"
 SELFTEST = (
