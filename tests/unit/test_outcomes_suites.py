@@ -11,6 +11,7 @@ from harness.cache import Cache
 from harness.guest.initramfs import SELFTESTS
 from harness.model import ABSENT, CaseResult, Claim, Measure, Position
 from harness.suites import Suite, Target
+from harness.suites.base import Case
 from harness.suites.bench import BenchSuite
 from harness.suites.claims import ClaimsSuite
 from harness.suites.command import CommandSuite
@@ -232,6 +233,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str, str]:
     (work / SELFTESTS / "test.d" / "a.tc").write_text("#!/bin/sh\n# description: another\n")
     (work / SELFTESTS / "test.d" / "sub" / "b.tc").unlink()
     (work / SELFTESTS / "test.d" / "notes.txt").write_text("no test\n")
+    (work / SELFTESTS / "test.d" / "direct").mkdir()
+    (work / SELFTESTS / "test.d" / "direct" / "ftrace-direct.tc").write_text("#!/bin/sh\n")
     fake.git(work, "add", "--all")
     fake.git(work, "commit", "--quiet", "--message=other")
     second = fake.git(work, "rev-parse", "HEAD")
@@ -278,8 +281,10 @@ def test_ftracetest(tmp_path: Path, tree: tuple[Store, str, str], steps: tuple[S
     result = found[f"ftracetest:{A}"]
     assert (result.outcome.value, why in result.diagnostic) == (outcome, True), result.diagnostic
     (question,) = found.place.asked(f"ftracetest:{A}")
-    assert "./ftracetest --ktap --keep" in question.script
-    assert f"test.d/{A}" in question.script
+    logs = "/tmp/ftracetest"
+    run = f"cd /{SELFTESTS} && rm -rf {logs} && ./ftracetest --ktap --keep --logdir {logs}/ test.d/{A}\nstatus=$?; "
+    assert question.script.startswith(run)
+    assert question.script.endswith("; exit $status")
     assert outcome not in ("fail", "unresolved") or "+ grep -q event trace" in result.log
 
 
@@ -323,8 +328,9 @@ def one_of(found: Played) -> str:
 
 def test_plan_has_the_tests_and_nothing_else(tree: tuple[Store, str, str]) -> None:
     store, first, second = tree
-    plans = [[case.names for case in FtracetestSuite().plan(a_target(store=store, tests=commit))] for commit in (first, second)]
-    assert plans == [[(A,), (B, f"{B}@instance")], [(A,)]]
+    plans = [FtracetestSuite().plan(a_target(store=store, tests=commit)) for commit in (first, second)]
+    assert plans[0] == [Case((A,), 60.0), Case((B, f"{B}@instance"), 60.0)]
+    assert plans[1] == [Case((A,), 60.0), Case(("direct/ftrace-direct.tc",), 240.0)]
 
 
 @pytest.mark.parametrize(
