@@ -458,7 +458,8 @@ def test_splat_of_a_second_guest_has_its_name(tmp_path: Path) -> None:
     assert found.outcomes("boot") == {"console of guest 2": "crash", "console after the last case of guest 2": "crash"}
 
 
-def test_only_what_is_wanted_is_run(tmp_path: Path) -> None:
-    found = play(tmp_path, [Plain()], Script(), globs=("tw*",))
+@pytest.mark.parametrize("in_order", [False, True])
+def test_only_what_is_wanted_is_run(tmp_path: Path, in_order: bool) -> None:
+    found = play(tmp_path, [Plain(in_order=in_order)], Script(), globs=("tw*",))
     assert found.outcomes() == {"plain:two": "pass"}
     assert [one.label for one in found.place.asked()] == ["boot-end", "plain:two", "end"]
