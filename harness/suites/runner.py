@@ -85,10 +85,10 @@ class _Serving:
         self.misboots = 0
         self.excuses = _MISBOOTS
 
-    @property
-    def which(self) -> str:
-        """The boot, in the name of a case: empty for the first one."""
-        return "" if self.boots == 1 else f" of boot {self.boots}"
+    def named(self, case: str) -> str:
+        """The name of a case of suite boot, as this boot of this guest reports it."""
+        which = "" if self.boots == 1 else f" of boot {self.boots}"
+        return f"{case}{which}{self.who}"
 
 
 class Session:
@@ -191,8 +191,9 @@ class Session:
         now = _Serving(f" of guest {name}" if name else "", number > 1 or self._before.judged)
         while self._queue or not now.judged or (number == 1 and self._in_order):
             now.boots += 1
+            now.lost = False
+            guest = None
             try:
-                now.lost = False
                 with self._start(self._quiet if now.judged else self._boot, log) as guest:
                     useful = self._use(guest, number, now)
                 # What the kernel printed until QEMU was gone has been read now. Of a guest that was lost,
@@ -202,7 +203,10 @@ class Session:
                 if not useful:
                     break
             except PlaceLost:
-                # The way to it broke, which says nothing of the kernel; the next one is started elsewhere.
+                # The way to it broke, which says nothing of the kernel; the next one is started elsewhere. What the
+                # kernel had reported by then is as true as ever.
+                if guest and (splats := guest.console.take_splats()):
+                    self._emit(self._console(Complaints(tuple(splats)), now.named("console")))
                 now.boots -= 1
 
     def _use(self, guest: Guest, number: int, now: _Serving) -> bool:
@@ -222,7 +226,7 @@ class Session:
         now.booted = True
         if not proof.outcome.green:
             # Whatever it says, it says of another kernel, and so would the next guest.
-            self._emit(msgspec.structs.replace(proof, name=f"{proof.name}{now.which}{now.who}"))
+            self._emit(msgspec.structs.replace(proof, name=now.named(proof.name)))
             self._unbootable = True
             return False
         complaints = _complaints(guest)
@@ -251,7 +255,7 @@ class Session:
         """Report what the boot showed. Returns why the guest is not to be trusted, if so."""
         distrust = ""
         if complaints:
-            result = self._console(complaints, f"console{now.which}{now.who}")
+            result = self._console(complaints, now.named("console"))
             self._emit(result)
             if complaints.splats and not self._known(result):
                 distrust = f"the kernel had splatted while it booted: {complaints.splats[0].title}"

@@ -33,8 +33,9 @@ class Complaints(Struct, frozen=True):
 
     @property
     def titles(self) -> str:
-        """The diagnostic: one line each."""
-        return "\n".join([*(splat.title for splat in self.splats), *self.gaps])
+        """The diagnostic, one line each: a known failure must cover every report, those that came of another one included."""
+        reports = (title for splat in self.splats for title in (splat.title, *splat.sequels))
+        return "\n".join([*reports, *self.gaps])
 
     def log(self, explain: Explain) -> str:
         text = "\n".join(splat.text for splat in self.splats)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from harness.model import Outcome
-from harness.suites.boot import _startup_tests
+from harness.suites import QUIET, Selection
+from harness.suites.boot import BootSuite, _startup_tests
 
 
 def outcomes(*lines: str) -> dict[str, Outcome]:
@@ -42,3 +43,14 @@ def test_no_verdict_is_lost_even_at_the_end() -> None:
         "selftest/tracer y": Outcome.PASS,
     }
     assert outcomes("Testing tracer x: ", "and then the kernel went on") == {"selftest/tracer x": Outcome.LOST}
+
+
+def test_boot_that_need_not_run_the_startup_tests() -> None:
+    """They take most of a boot; a run that wants none of them goes without."""
+    noisy = BootSuite().noisy
+    assert not noisy(Selection("boot", ("agent",)))
+    assert not noisy(Selection("boot", ("agent", "console")))
+    assert noisy(Selection("boot", ("agent", "selftest/tracer nop")))
+    assert noisy(Selection("boot", ("selftest/*",)))
+    assert noisy(Selection("boot"))
+    assert QUIET == ("ftrace=nop", "kunit.enable=0")

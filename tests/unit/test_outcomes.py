@@ -23,11 +23,11 @@ from tests.fake_guest import (
     exits_without_fence,
     garbage,
     hangs,
-    play,
     prints,
     raw,
     says,
 )
+from tests.play import play
 
 CLOCK = "tsc: Marking TSC unstable due to could not calculate TSC khz"
 SELFTEST = (
@@ -387,3 +387,84 @@ def test_boot_that_splats_now_and_then_is_replaced_each_time(tmp_path: Path) -> 
     assert found.outcomes("boot") == {"console": "crash", "console of boot 3": "crash", "console of boot 5": "crash"}
     assert set(found.outcomes("plain").values()) == {"lost"}
     assert all(found[f"plain:{name}"].diagnostic == "the guest is gone" for name in ("one", "two", "three"))
+
+
+@pytest.mark.parametrize(("lines", "outcomes"), [(KASAN, {"console": "crash"}), ((), {})])
+def test_way_that_breaks_while_a_guest_boots(tmp_path: Path, lines: tuple[str, ...], outcomes: dict[str, str]) -> None:
+    """It costs no case, and hides no splat."""
+    found = play(tmp_path, [Plain()], Script(boot=(prints("booting", *lines), dies), lost=True), Script())
+    assert found.outcomes("boot") == outcomes
+    assert set(found.outcomes("plain").values()) == {"pass"}
+
+
+def test_way_that_breaks_under_commands_that_share_a_guest(tmp_path: Path) -> None:
+    script = Script(commands={"plain:two": (prints(*KASAN), hangs)}, lost=True)
+    found = play(tmp_path, [Plain(in_order=True)], script, Script())
+    assert found.outcomes("plain") == {"one": "pass", "two": "crash", "three": "lost"}
+    # Nothing is known of a case that the kernel had no complaint about: all run again.
+    script = Script(commands={"plain:two": (dies,)}, lost=True)
+    found = play(tmp_path, [Plain(in_order=True)], script, Script())
+    assert [one.id for one in found.reported] == ["plain:one", "plain:one", "plain:two", "plain:three"]
+    assert not found.red
+
+
+PROVOKED = (prints("Kernel panic - not syncing: NMI: Not continuing"),)
+
+
+@pytest.mark.parametrize(
+    ("script", "outcomes"),
+    [
+        (Script(commands={"end": (hangs,)}, last=PROVOKED), {"boot:console after the last case": "timeout"}),
+        (Script(commands={"plain:one": (hangs,)}, last=PROVOKED), {"plain:one": "timeout"}),
+        (Script(boot=(prints("booting"),), ready=False, last=PROVOKED), {"boot:agent": "timeout", "plain:one": "lost"}),
+    ],
+)
+def test_what_a_guest_says_that_was_lost_is_not_counted_again(tmp_path: Path, script: Script, outcomes: dict[str, str]) -> None:
+    found = play(tmp_path, [Plain("one")], script, last_words=0.1)
+    assert {case: outcome for case, outcome in found.outcomes().items() if outcome != "pass"} == outcomes
+
+
+@pytest.mark.parametrize(
+    ("first", "case"),
+    [
+        (Script(boot=(prints("booting"), dies), lost=True), "console"),
+        (Script(boot=(prints(CLOCK),)), "console"),
+        (Script(commands={"plain:one": (dies,)}), "console of boot 2"),
+    ],
+)
+def test_boots_are_counted_as_they_were_judged(tmp_path: Path, first: Script, case: str) -> None:
+    """A boot that counts for nothing has no number."""
+    found = play(tmp_path, [Plain()], first, Script(boot=(prints(*WARNING),)), Script())
+    assert case in found.outcomes("boot")
+
+
+def test_commands_that_share_a_guest_wait_for_the_first(tmp_path: Path) -> None:
+    """Another guest that is there before it leaves them alone."""
+
+    class Ordered(Plain):
+        name = "ordered"
+
+    many = Plain(*(str(number) for number in range(40)))
+    found = play(tmp_path, [many, Ordered(in_order=True)], Script(), guests=2)
+    assert set(found.outcomes().values()) == {"pass"}
+    helper, first = found.place.machines
+    assert [one.label for one in helper.asked] == [
+        "boot-end",
+        "boot:identity",
+        *(f"plain:{number}" for number in range(40)),
+        "end",
+    ]
+    assert [one.label for one in first.asked] == ["boot-end", "boot:identity", "plain:one", "plain:two", "plain:three", "end"]
+
+
+def test_splat_of_a_second_guest_has_its_name(tmp_path: Path) -> None:
+    many = Plain(*(str(number) for number in range(40)))
+    found = play(tmp_path, [many], Script(boot=(prints(*WARNING),)), Script(last=(prints(*KASAN),)), Script(), guests=2)
+    assert found.outcomes("boot") == {"console of guest 2": "crash", "console after the last case of guest 2": "crash"}
+
+
+@pytest.mark.parametrize("in_order", [False, True])
+def test_only_what_is_wanted_is_run(tmp_path: Path, in_order: bool) -> None:
+    found = play(tmp_path, [Plain(in_order=in_order)], Script(), globs=("tw*",))
+    assert found.outcomes() == {"plain:two": "pass"}
+    assert [one.label for one in found.place.asked()] == ["boot-end", "boot:identity", "plain:two", "end"]

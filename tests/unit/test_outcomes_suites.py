@@ -11,16 +11,16 @@ from harness.cache import Cache
 from harness.guest.initramfs import SELFTESTS
 from harness.model import ABSENT, CaseResult, Claim, Measure, Position
 from harness.suites import Suite, Target
+from harness.suites.base import Case
 from harness.suites.bench import BenchSuite
-from harness.suites.boot import BootSuite
 from harness.suites.claims import ClaimsSuite
 from harness.suites.command import CommandSuite
 from harness.suites.ftracetest import FtracetestSuite
-from harness.suites.kunit import KunitSuite
 from harness.suites.samples import _SAMPLES, SamplesSuite
 from harness.tree import Store
 from tests import fake
-from tests.fake_guest import OOPS, WARNING, Played, Script, Step, a_target, dies, dropped, exits, hangs, play, prints, says
+from tests.fake_guest import OOPS, WARNING, Script, Step, dies, dropped, exits, hangs, prints, says
+from tests.play import Played, a_target, play
 
 # What ends any case of any suite in the same way, whatever its command printed before.
 ENDS: tuple[tuple[tuple[Step, ...], str, str], ...] = (
@@ -110,140 +110,39 @@ def test_no_sample_passes_without_a_word(tmp_path: Path) -> None:
     assert scripts == [sample.script for sample in _SAMPLES]
 
 
+FPROBE = "modprobe fprobe_example "
+SCRIPTS = {
+    ONE: (f"{FPROBE}symbol=kernel_clone stackdump=0\n",),
+    "fprobe_example/several symbols": (f"{FPROBE}symbol=kernel_clone,do_sys_openat2 stackdump=0\n",),
+    "fprobe_example/pattern": (f"{FPROBE}symbol='kernel_clone*' stackdump=0\n",),
+    "fprobe_example/pattern and exception": (f"{FPROBE}symbol='do_sys_open*' nosymbol=do_sys_open stackdump=0\n",),
+    STACK: (f"{FPROBE}symbol=kernel_clone\n",),
+    TRACE: ("echo >/sys/kernel/tracing/trace\n", " use_trace=1\n", "</sys/kernel/tracing/trace\n"),
+    COUNT: ("modprobe ftrace-ops nr_function_calls=1000 check_count=1",),
+    "ftrace-ops/irrelevant": ("modprobe ftrace-ops nr_function_calls=1000 nr_ops_irrelevant=2 check_count=1",),
+    "kprobe_example": ("modprobe kprobe_example symbol=kernel_clone\n",),
+    "kretprobe_example": ("modprobe kretprobe_example func=kernel_clone\n",),
+    "ftrace-direct": ("echo >/sys/kernel/tracing/trace\n", "modprobe ftrace-direct ", "</sys/kernel/tracing/trace\n"),
+    MULTI: ("echo >/sys/kernel/tracing/trace\n", "modprobe ftrace-direct-multi ", "</sys/kernel/tracing/trace\n"),
+}
+
+
+def test_samples_are_exercised() -> None:
+    """Each loads its module as its name says, has something probed, and removes it; an error ends it."""
+    assert {sample.name for sample in _SAMPLES} == {*SCRIPTS}
+    for sample in _SAMPLES:
+        assert all(part in sample.script for part in SCRIPTS[sample.name]), sample.name
+        if "ftrace-ops" not in sample.name:
+            module = sample.name.partition("/")[0]
+            assert "set -e\nmodprobe" in sample.script
+            assert "cat /proc/version | cat" in sample.script
+            assert sample.script.endswith(f"\nexec rmmod {module}\n")
+
+
 def test_failed_sample_shows_what_was_printed(tmp_path: Path) -> None:
     result = one(tmp_path, SamplesSuite(), ONE, (says("output"), prints("message"), exits(1)), a_target(config=SAMPLES))
     assert "output" in result.log
     assert "message" in result.log
-
-
-# Boot and KUnit, which are judged by the boot log.
-
-STARTUP = {"FTRACE_STARTUP_TEST": "y", "FUNCTION_TRACER": "y"}
-KUNIT = {"KUNIT": "y", "FPROBE_SANITY_TEST": "y"}
-OK = ("    ok 1 test_one", "    ok 2 test_two", "ok 1 fprobe_test")
-
-
-def ktap(*results: str) -> Step:
-    return prints("KTAP version 1", "1..1", "    KTAP version 1", "    # Subtest: fprobe_test", "    1..2", *results)
-
-
-@pytest.mark.parametrize(
-    ("boot", "outcomes"),
-    [
-        (
-            (prints("Testing tracer function: PASSED"),),
-            {"identity": "pass", "agent": "pass", "console": "pass", "selftest/tracer function": "pass"},
-        ),
-        (
-            (prints("Testing tracer function: FAILED!"),),
-            {"identity": "pass", "agent": "pass", "console": "pass", "selftest/tracer function": "fail"},
-        ),
-        (
-            (prints("Testing tracer function: "),),
-            {"identity": "pass", "agent": "pass", "console": "pass", "selftest/tracer function": "lost"},
-        ),
-        ((), {"identity": "pass", "agent": "pass", "console": "pass", "selftest/tracer function": "lost"}),
-        (
-            (prints("Testing tracer function: PASSED", "Testing tracer function: FAILED!"),),
-            {"identity": "pass", "agent": "pass", "console": "pass", "selftest/tracer function": "fail"},
-        ),
-        (
-            (prints("Testing tracer function: FAILED!", "Testing tracer function: PASSED"),),
-            {"identity": "pass", "agent": "pass", "console": "pass", "selftest/tracer function": "fail"},
-        ),
-        (
-            (prints("Testing tracer function: PASSED", *WARNING),),
-            {"identity": "pass", "agent": "pass", "console": "crash", "selftest/tracer function": "pass"},
-        ),
-        (
-            (prints("Testing tracer function: PASSED"), dropped(2)),
-            {"identity": "pass", "agent": "pass", "console": "lost", "selftest/tracer function": "pass"},
-        ),
-        ((prints("Testing tracer function: "), dies), {"agent": "lost"}),
-        ((prints("Testing tracer function: ", *OOPS), dies), {"agent": "crash"}),
-    ],
-)
-def test_boot(tmp_path: Path, boot: tuple[Step, ...], outcomes: dict[str, str]) -> None:
-    assert play(tmp_path, [BootSuite()], Script(boot=boot), target=a_target(config=STARTUP)).outcomes("boot") == outcomes
-
-
-def test_kernel_without_startup_tests(tmp_path: Path) -> None:
-    found = play(tmp_path, [BootSuite()], Script(), target=a_target(config={"FUNCTION_TRACER": "y"}))
-    assert found.outcomes("boot") == {"identity": "pass", "agent": "pass", "console": "pass"}
-
-
-@pytest.mark.parametrize(
-    ("config", "boot", "outcomes"),
-    [
-        (KUNIT, (ktap(*OK),), {"fprobe_test.test_one": "pass", "fprobe_test.test_two": "pass"}),
-        (
-            KUNIT,
-            (ktap("    ok 1 test_one", "    not ok 2 test_two", "not ok 1 fprobe_test"),),
-            {"fprobe_test.test_one": "pass", "fprobe_test.test_two": "fail"},
-        ),
-        (
-            KUNIT,
-            (ktap("    ok 1 test_one # SKIP no such thing", *OK[1:]),),
-            {"fprobe_test.test_one": "skip", "fprobe_test.test_two": "pass"},
-        ),
-        (KUNIT, (ktap("    ok 1 test_one"),), {"fprobe_test.test_one": "pass", "fprobe_test.#2": "lost"}),
-        (KUNIT, (), {"kunit": "lost", "fprobe_test": "lost"}),
-        (KUNIT, (prints("KTAP version 1", "1..1", "ok 1 other"),), {"other": "lost", "fprobe_test": "lost"}),
-        ({"KUNIT": "y"}, (prints("KTAP version 1", "1..1", "ok 1 other"),), {"other": "lost"}),
-        ({"KUNIT": "m"}, (), {"kunit": "skip"}),
-        ({}, (), {"kunit": "skip"}),
-    ],
-)
-def test_kunit(tmp_path: Path, config: dict[str, str], boot: tuple[Step, ...], outcomes: dict[str, str]) -> None:
-    found = play(tmp_path, [KunitSuite()], Script(boot=boot), target=a_target(config=config))
-    assert {name: outcome for name, outcome in found.outcomes("kunit").items() if not name.endswith("fprobe_test")} == {
-        name: outcome for name, outcome in outcomes.items() if not name.endswith("fprobe_test")
-    }
-    wanted = {name for name, outcome in outcomes.items() if outcome not in ("pass", "skip")}
-    assert bool(found.red) == bool(wanted)
-    assert {f"kunit:{name}" for name in wanted} <= found.red
-
-
-@pytest.mark.parametrize("steps", [(prints(*WARNING),), (dropped(1),)])
-def test_kunit_with_a_console_that_is_not_clean(tmp_path: Path, steps: tuple[Step, ...]) -> None:
-    """Red also if nobody asked for suite boot."""
-    found = play(tmp_path, [KunitSuite()], Script(boot=(ktap(*OK), *steps)), target=a_target(config=KUNIT))
-    assert "boot:console" in found.red
-
-
-@pytest.mark.parametrize(
-    ("lines", "crashed"),
-    [
-        ((*WARNING, *OK), {"fprobe_test.test_one"}),
-        ((OK[0], *WARNING, *OK[1:]), {"fprobe_test.test_two"}),
-        ((OK[0], *WARNING, "    not ok 2 test_two", "not ok 1 fprobe_test"), {"fprobe_test.test_two"}),
-        ((OK[0], *WARNING, "    ok 2 test_two # SKIP no such thing", OK[2]), {"fprobe_test.test_two"}),
-        ((*OK[:2], *WARNING, OK[2]), {"fprobe_test"}),
-        ((*OK, *WARNING), set()),
-    ],
-)
-def test_kunit_case_in_flight(tmp_path: Path, lines: tuple[str, ...], crashed: set[str]) -> None:
-    found = play(tmp_path, [KunitSuite()], Script(boot=(ktap(*lines),)), target=a_target(config=KUNIT))
-    assert {name for name, outcome in found.outcomes("kunit").items() if outcome == "crash"} == crashed
-    assert all(found[f"kunit:{name}"].diagnostic == WARNING[1] for name in crashed)
-    assert "boot:console" in found.red
-
-
-def test_report_before_kunit_is_no_case_of_it(tmp_path: Path) -> None:
-    script = Script(boot=(prints(*WARNING), ktap(*OK)))
-    assert set(play(tmp_path, [KunitSuite()], script, target=a_target(config=KUNIT)).outcomes("kunit").values()) == {"pass"}
-
-
-def test_startup_test_in_flight(tmp_path: Path) -> None:
-    boot = prints("Testing tracer function: ", *WARNING, "PASSED", "Testing tracer nop: PASSED")
-    found = play(tmp_path, [BootSuite()], Script(boot=(boot,)), target=a_target(config=STARTUP))
-    assert found.outcomes("boot") == {
-        "identity": "pass",
-        "agent": "pass",
-        "console": "crash",
-        "selftest/tracer function": "crash",
-        "selftest/tracer nop": "pass",
-    }
 
 
 # Commands.
@@ -334,6 +233,8 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str, str]:
     (work / SELFTESTS / "test.d" / "a.tc").write_text("#!/bin/sh\n# description: another\n")
     (work / SELFTESTS / "test.d" / "sub" / "b.tc").unlink()
     (work / SELFTESTS / "test.d" / "notes.txt").write_text("no test\n")
+    (work / SELFTESTS / "test.d" / "direct").mkdir()
+    (work / SELFTESTS / "test.d" / "direct" / "ftrace-direct.tc").write_text("#!/bin/sh\n")
     fake.git(work, "add", "--all")
     fake.git(work, "commit", "--quiet", "--message=other")
     second = fake.git(work, "rev-parse", "HEAD")
@@ -380,8 +281,10 @@ def test_ftracetest(tmp_path: Path, tree: tuple[Store, str, str], steps: tuple[S
     result = found[f"ftracetest:{A}"]
     assert (result.outcome.value, why in result.diagnostic) == (outcome, True), result.diagnostic
     (question,) = found.place.asked(f"ftracetest:{A}")
-    assert "./ftracetest --ktap --keep" in question.script
-    assert f"test.d/{A}" in question.script
+    logs = "/tmp/ftracetest"
+    run = f"cd /{SELFTESTS} && rm -rf {logs} && ./ftracetest --ktap --keep --logdir {logs}/ test.d/{A}\nstatus=$?; "
+    assert question.script.startswith(run)
+    assert question.script.endswith("; exit $status")
     assert outcome not in ("fail", "unresolved") or "+ grep -q event trace" in result.log
 
 
@@ -425,8 +328,9 @@ def one_of(found: Played) -> str:
 
 def test_plan_has_the_tests_and_nothing_else(tree: tuple[Store, str, str]) -> None:
     store, first, second = tree
-    plans = [[case.names for case in FtracetestSuite().plan(a_target(store=store, tests=commit))] for commit in (first, second)]
-    assert plans == [[(A,), (B, f"{B}@instance")], [(A,)]]
+    plans = [FtracetestSuite().plan(a_target(store=store, tests=commit)) for commit in (first, second)]
+    assert plans[0] == [Case((A,), 60.0), Case((B, f"{B}@instance"), 60.0)]
+    assert plans[1] == [Case((A,), 60.0), Case(("direct/ftrace-direct.tc",), 240.0)]
 
 
 @pytest.mark.parametrize(

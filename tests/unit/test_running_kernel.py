@@ -9,7 +9,8 @@ import pytest
 from harness.guest import GuestGone
 from harness.model import Kernel, Outcome
 from harness.suites import ALL, identity
-from tests.fake_guest import FakePlace, Played, Script, Step, a_target, dies, exits, play, says
+from tests.fake_guest import FakePlace, Script, Step, dies, exits, says
+from tests.play import Played, a_target, play
 
 OURS, OTHER = "0123456789abcdef0123" * 2, "f" * 40
 MODULE = "kernel/samples/fprobe_example.ko"

@@ -18,7 +18,8 @@ from harness.model import CaseResult, Outcome
 from harness.suites import Selection, Session, Suite, Target
 from harness.suites.base import Case
 from harness.suites.runner import NOTHING, Before
-from tests.fake_guest import FakePlace, Script, a_target, dies, prints
+from tests.fake_guest import FakePlace, Script, dies, prints
+from tests.play import a_target
 
 CASES = 40
 SLOWNESS = 5

@@ -35,20 +35,6 @@ from tests.integration.conftest import harness
 
 HERE = Path(__file__).parent
 
-_FLOODS = 5
-_FLOOD = """\
-echo on >/proc/sys/kernel/printk_devkmsg
-head -c 900 /dev/zero | tr '\\0' x >/tmp/line
-echo >>/tmp/line
-for number in $(seq 4000); do cat /tmp/line; done >/tmp/lines
-flood() { dd if=/tmp/lines of=/dev/kmsg bs=901 2>/dev/null; }
-flood & flood
-wait
-rm /tmp/line /tmp/lines
-"""
-"""Writes 7 MB of messages to a log of 1 MiB, from both CPUs."""
-
-
 LKDTM = "lkdtm() { echo $1 >/sys/kernel/debug/provoke-crash/DIRECT; }\n"
 
 
@@ -153,18 +139,6 @@ def test_warning_that_a_second_command_trips(built: Built) -> None:
         for label in ("first", "second"):
             assert guest.run(f"{LKDTM}lkdtm REFCOUNT_INC_OVERFLOW", label, 60).status == 0
             assert any("refcount_t: " in splat.text for splat in guest.console.take_splats()), label
-
-
-def test_messages_that_the_console_misses(built: Built) -> None:
-    """Two writers are quicker than one that prints: the kernel's log is overwritten before it is on the console."""
-    with built.start(built.boot, "dropped") as guest:
-        guest.wait_for_agent()
-        for _ in range(_FLOODS):
-            assert guest.run(_FLOOD, "flood", 600).status == 0
-            if gaps := guest.console.take_gaps():
-                break
-        assert gaps
-        assert gaps[0].endswith("printk messages dropped **")
 
 
 def test_enough_of_them() -> None:
