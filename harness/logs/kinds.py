@@ -42,10 +42,11 @@ FIRST_LINES = [
         ("kmemleak", r"BUG: memory leak"),
         ("bug", r"kernel BUG at |Kernel BUG at |BUG: |BUG \S{1,64}(?: \([^)]*\))?: (?!kasan: )"),
         ("general-protection", r"(?:Oops: )?general protection fault|.*general protection fault: [0-9a-f]{4} \[#\d"),
-        ("double-fault", r"(?:traps: )?PANIC: double fault|double fault: .*\[#\d"),
+        ("double-fault", r"(?:traps: )?PANIC: double fault|double fault: .*\[#?\d"),
         (
             "oops",
-            r"Oops(?:: |\[| - | \[)|Internal error: |[\w ,/-]+(?:: [0-9a-f]{4}(?: ilc:\d)?)? ?\[#\d+\]",
+            # Up to 2.6.24, x86 counted without a number sign.
+            r"Oops(?:: |\[| - | \[)|Internal error: |[\w ,/-]+(?:(?:: [0-9a-f]{4}(?: ilc:\d)?)? ?\[#|: [0-9a-f]{4} \[)\d+\]",
         ),
         ("stack-overflow", r"Kernel stack overflow|Insufficient stack space"),
         ("cfi", r"CFI failure at "),
@@ -55,13 +56,15 @@ FIRST_LINES = [
         ("list", r"list_(?:add|del)(?: corruption|_valid)"),
         ("odebug", r"ODEBUG: (?!Out of memory)"),
         ("kmemleak", r"kmemleak: \d+ new suspected memory leaks|unreferenced object 0x[0-9a-f]+ \(size \d+\)"),
-        ("slub", r"Slab corruption(?: \(|: )|slab error in \w+\(\): |INFO: (?:Freed|Allocated) in \S+ age="),
+        ("slub", r"Slab corruption(?: \(|: )|INFO: (?:Freed|Allocated) in \S+ age="),
         ("reference", r"unregister_netdevice: waiting for \S+ to become free"),
         ("reference", r"VFS: (?:Busy inodes after unmount|Close: file count is )"),
         ("ftrace", r"ftrace failed to modify|Failed on adding breakpoints"),
         ("out-of-memory", r".{1,16} invoked oom-killer: |Out of memory: Kill(?:ed)? process |.{1,16}: page allocation failure: "),
         # Drivers and programs print the word too, before text of their own.
         ("warning", r"WARNING: (?:CPU: \d+ PID: \d+ |at \S+:\d+(?: |$)|at [\w.]+\+0x|(?:\[.*\] )?\S+:\d+ at )"),
+        # Before 2.6.27 and its WARNING, and what has a trace without one
+        ("warning", r"Badness (?:at|in) \S+|RTNL: assertion failed at |sysctl table check failed: "),
         (
             "warning",
             r"WARNING: (?:kernel stack|stack recursion|unrecognized unwind|can't (?:access|dereference)|\S+ leaked lock)",
@@ -103,7 +106,11 @@ HINTS = (
     "oom-killer",
     "[#",
     "Slab corruption",
-    "slab error",
+    "Badness ",
+    "RTNL: ",
+    # A first letter that others have as well: the search is quicker over few of them.
+    "l table check failed: ",
+    "[1] ",
 )
 MAYBE = re.compile("|".join(map(re.escape, HINTS)))
 # Over many lines at once: capitals are rare, and are found fastest by one pattern, the rest by words.

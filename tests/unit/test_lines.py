@@ -22,6 +22,9 @@ PRINTK = {
     "level alone": "<4>",
     "caller alone": "[    T1] ",
     "three digits": "[    3.070] ",
+    "tab": "[\t68764.975944] ",
+    "task of a phone": "[    0.629928] I[7:      swapper/0:    1] ",
+    "task of an older phone": "[    2.586016]  [2:      swapper/0:    1] ",
 }
 DMESG = {
     "--decode": "kern  :warn  : [    3.070000] ",
@@ -143,6 +146,7 @@ def test_ktap_sees_through(prefix: str) -> None:
         ("[    1.000000] x", ""),
         ("[    T1] x", "T1"),
         ("6,1,2,-,caller=C3;x", "C3"),
+        ("[    0.629928] I[7:      swapper/0:   12] x", "T12"),
         ("2026-01-01T00:00:00.0000000Z [    1.000000][    T1] x", "T1"),
     ],
 )
@@ -185,6 +189,11 @@ def test_message_behind_a_time_is_left_alone() -> None:
     """What follows the time was printed by the kernel, whatever it looks like."""
     for message in ("12:00:00 is noon", "console: enabled", "Nov 20 20:41:32 it was", "1,2,3;4", "2026-11-20 12:00:00 UTC"):
         assert without_printk_prefix(f"[    1.000000] {message}") == message
+
+
+@pytest.mark.parametrize("message", ["[1:2] x", "[a: b: 1] x", "I[1] x", "[7: swapper] x", "A B"])
+def test_message_in_brackets_is_no_task(message: str) -> None:
+    assert without_printk_prefix(f"[    1.000000] {message}") == message
 
 
 def test_message_right_behind_the_time() -> None:
