@@ -118,7 +118,8 @@ CAPITALS = re.compile("|".join(word for word in HINTS if word[0].isupper()).enco
 OTHERS = [word.encode() for word in HINTS if not word[0].isupper()]
 
 FATAL = ("panic", "stack-protector")
-"""The kernel is not going to run on."""
+"""The kernel is not going to run on; nor is it after any other kind whose first line says PANIC."""
+PANIC = "Kernel panic - not syncing"
 STOPPED = (*FATAL, "oops", "page-fault", "general-protection", "double-fault", "stack-overflow", "cfi", "serror")
 """The kernel's code could not go on where it was."""
 BUG_AT = re.compile(r"[kK]ernel BUG at ")
@@ -138,8 +139,7 @@ SEQUELS = {
     "stack-overflow": (*_OOPS, "double-fault"),
     "cfi": _OOPS,
     "serror": _OOPS,
-    # BUG() of CONFIG_BUG_ON_DATA_CORRUPTION, which comes after the text
-    "list": (*_OOPS, "bug"),
+    "list": _OOPS,
 }
 AFTER_BUG_AT = _OOPS
 """Sequels of BUG()."""
@@ -158,6 +158,8 @@ PARTS = (
     # The text of a WARN() comes before its place, up to 3.11 behind it.
     Part(("refcount", "odebug", "list", "ftrace"), re.compile("WARNING: "), 12),
     Part(("warning",), re.compile("refcount_t: |list_(?:add|del)|ODEBUG: "), 4),
+    # CONFIG_BUG_ON_DATA_CORRUPTION makes a BUG() of it.
+    Part(("list",), re.compile("[kK]ernel BUG at .*list_debug"), 12),
     # SLUB names the object, who allocated it, and who freed it.
     Part(("bug", "slub"), re.compile("INFO: (?:Freed|Allocated) in "), 60),
     # kmemleak's title, and the first of the objects
@@ -166,7 +168,8 @@ PARTS = (
     Part(("out-of-memory",), re.compile(r"Out of memory: Kill(?:ed)? process "), 5000),
 )
 
-END = re.compile(r"---\[ end (?:trace|Kernel panic)|^=+$|(?:Out of memory|[Mm]emory cgroup out of memory): Kill(?:ed)? process ")
+# scripts/decode_stacktrace.sh underlines with 8 and with 43 characters.
+END = re.compile(r"---\[ end (?:trace|Kernel panic)|^(?!={8}$|={43}$)=+$|(?i:out of memory): Kill(?:ed)? process ")
 LONGEST = {
     "out-of-memory": 5000,
     **dict.fromkeys(("lockdep", "rcu-stall", "soft-lockup", "hung-task", "stack-overflow"), 500),
