@@ -45,7 +45,7 @@ _TIME = _any_of(
     rf"\[{_WEEKDAY} {_MONTH} [ \d]\d {_CLOCK} \d{{4}}(?: {_DELTA})?\] ?",
 )
 _CALLER = re.compile(r"\[ *(?P<caller>[TC]\d{1,10}) ?\] ?")
-_VENDOR_CALLER = re.compile(r"(?: ?[A-Z]| )?\[ ?\d{1,3}: *[^\]:]{1,32}: *(?P<pid>\d{1,10})\] ?")
+_VENDOR_CALLER = re.compile(r"(?: ?[A-Z]| )?\[ ?\d{1,3}: *[A-Za-z(][^\]]{0,40}: *(?P<pid>\d{1,10})\] ?")
 """CPU, name and number of the task, which the kernels of some phones put behind the time."""
 _LEVEL = _any_of(
     # printk's own; syslog's, with the version of RFC 5424
