@@ -49,6 +49,7 @@ _PLUMBING_OF = {
     "atomic-sleep": _globs(*_HELPERS, "schedule"),
     "hung-task": _globs(*_HELPERS, "schedule", "sleep"),
     "kmemleak": _globs(*_HELPERS, "allocate"),
+    "out-of-memory": _globs(*_HELPERS, "allocate"),
     "odebug": _globs(*_HELPERS, "object"),
     "rcu": _globs(*_HELPERS, "rcu"),
 }

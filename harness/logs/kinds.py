@@ -42,10 +42,11 @@ FIRST_LINES = [
         ("kmemleak", r"BUG: memory leak"),
         ("bug", r"kernel BUG at |Kernel BUG at |BUG: |BUG \S{1,64}(?: \([^)]*\))?: (?!kasan: )"),
         ("general-protection", r"(?:Oops: )?general protection fault|.*general protection fault: [0-9a-f]{4} \[#\d"),
-        ("double-fault", r"(?:traps: )?PANIC: double fault|double fault: .*\[#\d"),
+        ("double-fault", r"(?:traps: )?PANIC: double fault|double fault: .*\[#?\d"),
         (
             "oops",
-            r"Oops(?:: |\[| - | \[)|Internal error: |[\w ,/-]+(?:: [0-9a-f]{4}(?: ilc:\d)?)? ?\[#\d+\]",
+            # Up to 2.6.24, x86 counted without a number sign.
+            r"Oops(?:: |\[| - | \[)|Internal error: |[\w ,/-]+(?:(?:: [0-9a-f]{4}(?: ilc:\d)?)? ?\[#|: [0-9a-f]{4} \[)\d+\]",
         ),
         ("stack-overflow", r"Kernel stack overflow|Insufficient stack space"),
         ("cfi", r"CFI failure at "),
@@ -55,13 +56,15 @@ FIRST_LINES = [
         ("list", r"list_(?:add|del)(?: corruption|_valid)"),
         ("odebug", r"ODEBUG: (?!Out of memory)"),
         ("kmemleak", r"kmemleak: \d+ new suspected memory leaks|unreferenced object 0x[0-9a-f]+ \(size \d+\)"),
-        ("slub", r"Slab corruption(?: \(|: )|slab error in \w+\(\): |INFO: (?:Freed|Allocated) in \S+ age="),
+        ("slub", r"Slab corruption(?: \(|: )|INFO: (?:Freed|Allocated) in \S+ age="),
         ("reference", r"unregister_netdevice: waiting for \S+ to become free"),
         ("reference", r"VFS: (?:Busy inodes after unmount|Close: file count is )"),
         ("ftrace", r"ftrace failed to modify|Failed on adding breakpoints"),
         ("out-of-memory", r".{1,16} invoked oom-killer: |Out of memory: Kill(?:ed)? process |.{1,16}: page allocation failure: "),
         # Drivers and programs print the word too, before text of their own.
         ("warning", r"WARNING: (?:CPU: \d+ PID: \d+ |at \S+:\d+(?: |$)|at [\w.]+\+0x|(?:\[.*\] )?\S+:\d+ at )"),
+        # Before 2.6.27 and its WARNING, and what has a trace without one
+        ("warning", r"Badness (?:at|in) \S+|RTNL: assertion failed at |sysctl table check failed: "),
         (
             "warning",
             r"WARNING: (?:kernel stack|stack recursion|unrecognized unwind|can't (?:access|dereference)|\S+ leaked lock)",
@@ -103,7 +106,11 @@ HINTS = (
     "oom-killer",
     "[#",
     "Slab corruption",
-    "slab error",
+    "Badness ",
+    "RTNL: ",
+    # A first letter that others have as well: the search is quicker over few of them.
+    "l table check failed: ",
+    "[1] ",
 )
 MAYBE = re.compile("|".join(map(re.escape, HINTS)))
 # Over many lines at once: capitals are rare, and are found fastest by one pattern, the rest by words.
@@ -111,7 +118,8 @@ CAPITALS = re.compile("|".join(word for word in HINTS if word[0].isupper()).enco
 OTHERS = [word.encode() for word in HINTS if not word[0].isupper()]
 
 FATAL = ("panic", "stack-protector")
-"""The kernel is not going to run on."""
+"""The kernel is not going to run on; nor is it after any other kind whose first line says PANIC."""
+PANIC = "Kernel panic - not syncing"
 STOPPED = (*FATAL, "oops", "page-fault", "general-protection", "double-fault", "stack-overflow", "cfi", "serror")
 """The kernel's code could not go on where it was."""
 BUG_AT = re.compile(r"[kK]ernel BUG at ")
@@ -131,8 +139,7 @@ SEQUELS = {
     "stack-overflow": (*_OOPS, "double-fault"),
     "cfi": _OOPS,
     "serror": _OOPS,
-    # BUG() of CONFIG_BUG_ON_DATA_CORRUPTION, which comes after the text
-    "list": (*_OOPS, "bug"),
+    "list": _OOPS,
 }
 AFTER_BUG_AT = _OOPS
 """Sequels of BUG()."""
@@ -151,6 +158,8 @@ PARTS = (
     # The text of a WARN() comes before its place, up to 3.11 behind it.
     Part(("refcount", "odebug", "list", "ftrace"), re.compile("WARNING: "), 12),
     Part(("warning",), re.compile("refcount_t: |list_(?:add|del)|ODEBUG: "), 4),
+    # CONFIG_BUG_ON_DATA_CORRUPTION makes a BUG() of it.
+    Part(("list",), re.compile("[kK]ernel BUG at .*list_debug"), 12),
     # SLUB names the object, who allocated it, and who freed it.
     Part(("bug", "slub"), re.compile("INFO: (?:Freed|Allocated) in "), 60),
     # kmemleak's title, and the first of the objects
@@ -159,7 +168,8 @@ PARTS = (
     Part(("out-of-memory",), re.compile(r"Out of memory: Kill(?:ed)? process "), 5000),
 )
 
-END = re.compile(r"---\[ end (?:trace|Kernel panic)|^=+$|(?:Out of memory|[Mm]emory cgroup out of memory): Kill(?:ed)? process ")
+# scripts/decode_stacktrace.sh underlines with 8 and with 43 characters.
+END = re.compile(r"---\[ end (?:trace|Kernel panic)|^(?!={8}$|={43}$)=+$|(?i:out of memory): Kill(?:ed)? process ")
 LONGEST = {
     "out-of-memory": 5000,
     **dict.fromkeys(("lockdep", "rcu-stall", "soft-lockup", "hung-task", "stack-overflow"), 500),

@@ -36,7 +36,7 @@ def _any_of(*patterns: str) -> re.Pattern[str]:
 
 _TIME = _any_of(
     # printk; dmesg --show-delta; journalctl -o short-delta; grabserial writes a delta without angles
-    rf"\[ *{_SECONDS} *(?:{_DELTA}|{_SECONDS})?\] ?",
+    rf"\[[ \t]*{_SECONDS} *(?:{_DELTA}|{_SECONDS})?\] ?",
     # dmesg --show-delta --notime; dmesg --human
     rf"\[{_DELTA}\] ?",
     rf"\[ *\+{_SECONDS}\] ?",
@@ -45,6 +45,8 @@ _TIME = _any_of(
     rf"\[{_WEEKDAY} {_MONTH} [ \d]\d {_CLOCK} \d{{4}}(?: {_DELTA})?\] ?",
 )
 _CALLER = re.compile(r"\[ *(?P<caller>[TC]\d{1,10}) ?\] ?")
+_VENDOR_CALLER = re.compile(r"(?: ?[A-Z]| )?\[ ?\d{1,3}: *[A-Za-z(][^\]]{0,40}: *(?P<pid>\d{1,10})\] ?")
+"""CPU, name and number of the task, which the kernels of some phones put behind the time."""
 _LEVEL = _any_of(
     # printk's own; syslog's, with the version of RFC 5424
     rf"<\d{{1,3}}>(?:1 (?={_DAY}))?",
@@ -82,7 +84,7 @@ _RECORD = re.compile(
 """/dev/kmsg (Documentation/ABI/testing/dev-kmsg), and netconsole, which may put the release before it."""
 
 
-_PRINTK = re.compile(r"\[ *\d{1,12}\.\d{1,9}\](?:\[ *(?P<caller>[TC]\d{1,10})\])? (?! {0,64}[\[<])")
+_PRINTK = re.compile(r"\[ *\d{1,12}\.\d{1,9}\](?:\[ *(?P<caller>[TC]\d{1,10})\])? (?! {0,64}[\[<]|[A-Z]\[)")
 """The form that most lines have, as the kernel itself prints them, when no other piece can follow."""
 
 
@@ -101,6 +103,8 @@ def prefix(line: str) -> Prefix:
     end = 0
     stamped = timed = False
     for _ in range(_MOST_PIECES):
+        if timed and (match := _VENDOR_CALLER.match(line, end)):
+            return Prefix(match.end(), f"T{match['pid']}")
         start = _past_indent(line, end)
         first = line[start : start + 1]
         if first == "[":

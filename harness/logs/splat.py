@@ -66,7 +66,7 @@ class _Report(Struct):
     def add(self, kind: str, message: str) -> None:
         """A line of this report. `kind` is empty unless it is a first line, which then is a sequel or a part."""
         self.own.append(message.removeprefix(self.indent))
-        self.fatal |= kind in kinds.FATAL
+        self.fatal |= _is_fatal(kind, message)
         if kind and _stops(kind, message):
             self.sequels.append(message.strip())
         if counter := kinds.DIE_COUNTER.search(message) if kind else None:
@@ -74,7 +74,7 @@ class _Report(Struct):
 
     def goes_on_with(self, kind: str, message: str) -> bool:
         """A first line of `kind`, printed by whoever prints this report, is a sequel or a part of it."""
-        if kind in kinds.FATAL:
+        if _is_fatal(kind, message):
             return True
         counter = kinds.DIE_COUNTER.search(message)
         if self.ended_at or (counter and self.die_counter and counter[1] != self.die_counter):
@@ -102,7 +102,7 @@ def _begin(kind: str, message: str, number: int) -> _Report:
     counter = kinds.DIE_COUNTER.search(title)
     indent = message[: len(message) - len(message.lstrip(" \t"))]
     return _Report(
-        kind, title, number, kind in kinds.FATAL, [], [message.lstrip(" \t")], [], indent, counter[1] if counter else ""
+        kind, title, number, _is_fatal(kind, title), [], [message.lstrip(" \t")], [], indent, counter[1] if counter else ""
     )
 
 
@@ -199,6 +199,10 @@ def _may_have_one(block: bytes) -> bool:
 
 def _classify(message: str) -> str:
     return next((kind for kind, pattern in kinds.FIRST_LINES if pattern.match(message)), "")
+
+
+def _is_fatal(kind: str, message: str) -> bool:
+    return kind in kinds.FATAL or (kind != "" and kinds.PANIC in message)
 
 
 def _stops(kind: str, title: str) -> bool:

@@ -35,6 +35,34 @@ LINES = (
     "f+0x1/0x1 ",
     "0x",
 )
+LOG_LINES = (
+    # prefixes
+    "console: ",
+    "kern  :warn  : ",
+    "host kernel: ",
+    "a\t",
+    "6,1,1,",
+    "a=b,",
+    "[7:      a:    ",
+    "section_start:1:",
+    "2026-01-01T00:00:00Z 00O+",
+    # first lines and frames
+    "general protection fault: ",
+    "0000 [",
+    "BUG: KCSAN: a in b / ",
+    "f (a.c:1 (",
+    "f from ",
+    "[<0>] ",
+    "hard LOCKUP",
+    "INFO: rcu_",
+    " has bad ",
+)
+
+
+def look_at_log(line: str) -> None:
+    line = clean(line)
+    splat.scan(["BUG: odd", line, f"[    1.0] WARNING: at {line}", f"RIP: 0010:{line}", f"Call Trace:{line}"])
+    ktap.parse(["TAP version 13", line])
 
 
 def look(line: str) -> None:
@@ -52,6 +80,17 @@ def look(line: str) -> None:
 def test_time_grows_with_the_length_and_no_faster(piece: str, end: str) -> None:
     short, long = (piece * (length // len(piece)) + end for length in (1_000, 32_000))
     look(short)
+    grows_no_faster(short, long)
+
+
+@pytest.mark.parametrize("piece", LOG_LINES)
+def test_so_it_does_for_lines_of_logs(piece: str) -> None:
+    short, long = (piece * (length // len(piece)) + "!" for length in (1_000, 32_000))
+    look_at_log(short)
+    grows_no_faster(short, long, look_at_log)
+
+
+def grows_no_faster(short: str, long: str, look: Callable[[str], None] = look) -> None:
     # As much text in all: what grows with the square of the length would take 32 times as long.
     assert best(look, [long]) < 8 * best(look, [short] * 32)
 

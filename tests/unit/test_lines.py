@@ -22,6 +22,9 @@ PRINTK = {
     "level alone": "<4>",
     "caller alone": "[    T1] ",
     "three digits": "[    3.070] ",
+    "tab": "[\t68764.975944] ",
+    "task of a phone": "[    0.629928] I[7:      swapper/0:    1] ",
+    "task of an older phone": "[    2.586016]  [2:      swapper/0:    1] ",
 }
 DMESG = {
     "--decode": "kern  :warn  : [    3.070000] ",
@@ -143,6 +146,8 @@ def test_ktap_sees_through(prefix: str) -> None:
         ("[    1.000000] x", ""),
         ("[    T1] x", "T1"),
         ("6,1,2,-,caller=C3;x", "C3"),
+        ("[    0.629928] I[7:      swapper/0:   12] x", "T12"),
+        ("[    0.629928] I[7:  kworker/u16:3:   12] x", "T12"),
         ("2026-01-01T00:00:00.0000000Z [    1.000000][    T1] x", "T1"),
     ],
 )
@@ -181,10 +186,33 @@ def test_text_that_is_no_prefix_stays(line: str) -> None:
     assert without_printk_prefix(line) == line
 
 
-def test_message_behind_a_time_is_left_alone() -> None:
+@pytest.mark.parametrize("prefix", ["[    1.000000] ", "[  +0.000123] ", "[Fri Nov 20 20:41:32 2026] "])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "12:00:00 is noon",
+        "console: enabled",
+        "Nov 20 20:41:32 it was",
+        "1,2,3;4",
+        "2026-11-20 12:00:00 UTC",
+        "[12:00:00] x",
+        "kern  :warn  : x",
+    ],
+)
+def test_message_behind_a_time_is_left_alone(prefix: str, message: str) -> None:
     """What follows the time was printed by the kernel, whatever it looks like."""
-    for message in ("12:00:00 is noon", "console: enabled", "Nov 20 20:41:32 it was", "1,2,3;4", "2026-11-20 12:00:00 UTC"):
-        assert without_printk_prefix(f"[    1.000000] {message}") == message
+    assert without_printk_prefix(prefix + message) == message
+
+
+@pytest.mark.parametrize("message", ["    12:00:00 x", "    console: x", "    1,2,3;x", "    Nov 20 20:41:32 host kernel: x"])
+def test_indented_text_is_left_alone(message: str) -> None:
+    assert list(kernel_messages(message)) == [("", message)]
+    assert without_printk_prefix(f"2026-01-01T00:00:00Z {message}") == message
+
+
+@pytest.mark.parametrize("message", ["[1:2] x", "[a: b: 1] x", "[1: 2: 3] x", "I[1] x", "[7: swapper] x", "A B"])
+def test_message_in_brackets_is_no_task(message: str) -> None:
+    assert without_printk_prefix(f"[    1.000000] {message}") == message
 
 
 def test_message_right_behind_the_time() -> None:

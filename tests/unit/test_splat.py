@@ -198,7 +198,6 @@ PANIC = "Kernel panic - not syncing: Fatal exception"
         "BUG: kernel NULL pointer dereference, address: 0000000000000000",
         "Unable to handle kernel paging request at virtual address dead000000000122",
         "kernel BUG at kernel/trace/fgraph.c:300!",
-        "list_del corruption. prev->next should be ffff, but was 0000.",
         "Oops: 0000 [#1] PREEMPT SMP",
         "Kernel stack overflow.",
         "CFI failure at f+0x1/0x2 (target: g+0x0/0x1; expected type: 0x1)",
@@ -388,7 +387,16 @@ def test_indented_report_without_time(indent: str) -> None:
         ("BUG sas_task: Objects remaining in sas_task on __kmem_cache_shutdown()", "bug", ""),
         ("Slab corruption (Not tainted): size-64 start=1, len=64", "slub", ""),
         ("Slab corruption: size-64 start=1, len=64", "slub", ""),
-        ("slab error in kmem_cache_destroy(): cache `foo': Can't free all objects", "slub", ""),
+        ("double fault: 0000 [1] SMP", "double-fault", ""),
+        ("invalid opcode: 0000 [1] SMP", "oops", ""),
+        ("Badness at drivers/char/tty_ldisc.c:738", "warning", ""),
+        ("RTNL: assertion failed at drivers/net/bonding/bond_main.c (3391)", "warning", ""),
+        ("sysctl table check failed: net/ath1/%parent  Sysctl already exists", "warning", ""),
+        ("kasan: GPF could be caused by user memory accessgeneral protection fault: 0000 [#1] SMP", "general-protection", ""),
+        ("BUG: memory leak", "kmemleak", ""),
+        ("BUG: TASK stack guard page was hit at 1 (stack is 2..3)", "stack-overflow", ""),
+        ("Kernel panic - not syncing: corrupted stack end detected inside scheduler", "stack-overflow", ""),
+        ("Insufficient stack space to handle exception!", "stack-overflow", ""),
         ("eth0: link upNMI watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [sh:1]", "soft-lockup", ""),
     ],
 )
@@ -398,3 +406,41 @@ def test_first_lines_of_old_new_and_rare_kernels(line: str, kind: str, function:
 
 def test_old_report_of_kasan_is_named_by_its_first_line() -> None:
     assert splat.scan(["BUG UNIX (Not tainted): kasan: bad access detected"]) == []
+
+
+def test_list_corruption_that_is_a_bug() -> None:
+    log = [
+        "list_del corruption, ffff->next is NULL",
+        "kernel BUG at lib/list_debug.c:51!",
+        "invalid opcode: 0000 [#1] SMP",
+        PANIC,
+    ]
+    assert titles(log) == [("list", tuple(log[1:]))]
+
+
+def test_list_corruption_swallows_no_other_bug() -> None:
+    log = ["list_del corruption, ffff->next is NULL", "text", "BUG: Bad page state in process sh  pfn:1"]
+    assert titles(log) == [("list", ()), ("bug", ())]
+
+
+def test_overflow_that_is_a_panic_is_fatal() -> None:
+    panic = "Kernel panic - not syncing: corrupted stack end detected inside scheduler"
+    (found,) = splat.scan([panic])
+    assert (found.fatal, found.stopped) == (True, True)
+    (found,) = splat.scan(["BUG: odd", "text", panic])
+    assert (found.fatal, found.sequels) == (True, (panic,))
+    scanner = splat.Scanner()
+    scanner.feed(panic)
+    assert scanner.fatal
+
+
+@pytest.mark.parametrize("width", [8, 43])
+def test_underlined_code_does_not_end_a_report(width: int) -> None:
+    log = ["Unable to handle kernel paging request at virtual address 1", *["text"] * 4, "=" * width, *["text"] * 60, PANIC]
+    assert titles(log) == [("page-fault", (PANIC,))]
+
+
+@pytest.mark.parametrize("width", [40, 53, 66, 77, 80])
+def test_line_of_equal_signs_ends_a_report(width: int) -> None:
+    log = ["BUG: KASAN: use-after-free in f+0x1/0x2", *["text"] * 4, "=" * width, *["text"] * 60, PANIC]
+    assert titles(log) == [("kasan", ()), ("panic", ())]
