@@ -182,18 +182,10 @@ def _wrong_range(versions: str) -> Iterator[str]:
     except (InvalidSpecifier, InvalidVersion):
         yield f'versions are like ">=6.12,<6.14", not "{versions}"'
         return
-    if not any(range_.contains(candidate) for bound in bounds for candidate in _around(bound)):
+    # If any version is in the range, one of these is: those of the bounds, their next ones, and the lowest of all.
+    candidates = [*bounds, *(Version(f"{bound}.1") for bound in bounds), Version("0")]
+    if not any(map(range_.contains, candidates)):
         yield f'no version is in "{versions}": the lower bound comes first, as in ">=6.12,<6.14"'
-
-
-def _around(bound: Version) -> Iterator[Version]:
-    """Versions of which one is in any range that has this bound and is not empty: the bound itself, and its neighbours."""
-    *front, last = bound.release
-    yield bound
-    yield Version(".".join(map(str, (*bound.release, 1))))
-    yield Version(".".join(map(str, (*front, last + 1))))
-    if last:
-        yield Version(".".join(map(str, (*front, last - 1))))
 
 
 class _KnownFile(Struct, frozen=True, forbid_unknown_fields=True):
