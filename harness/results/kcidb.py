@@ -38,8 +38,8 @@ STATUS = {
     Outcome.ERROR: "MISS",
     Outcome.FLAKY: "FAIL",
 }
-"""FAIL blames the kernel; after ERROR, what was begun did not get to a verdict; MISS is our own fault. A known failure is a failure
-with an issue."""
+"""FAIL blames the kernel; after ERROR, what was begun did not get to a verdict; MISS is our own fault. A known failure is a
+failure with an issue."""
 
 _ROOT = "fgraph"
 """Under which our tests are, in KernelCI's tree of them."""
