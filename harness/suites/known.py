@@ -21,6 +21,9 @@ from harness.model import WARNINGS, CasePattern, CaseResult, Outcome
 
 _HINT = "docs/adding.md, `A known failure`, says what an entry needs"
 
+_TOOLCHAINS = ("gcc", "llvm", "*", "?", "[")
+"""How the name of a toolchain, or a glob for it, begins."""
+
 _OF_THE_TEST = (Outcome.FAIL, Outcome.UNRESOLVED)
 """The red outcomes that a test reports itself."""
 _NEVER = (Outcome.PASS, Outcome.SKIP, Outcome.XFAIL, Outcome.ERROR)
@@ -124,6 +127,8 @@ class Known(CasePattern, frozen=True, rename="kebab"):
     def _problems(self) -> Iterator[str]:
         if not self.reason.strip():
             yield "no reason: say why it fails on an unpatched kernel"
+        if not self.toolchain.startswith(_TOOLCHAINS):
+            yield f"the toolchain '{self.toolchain}' is none: a glob such as gcc or llvm*"
         yield from self._wrong_outcomes()
         yield from self._wrong_diagnostics()
         yield from self._wrong_versions()
