@@ -117,8 +117,7 @@ class Known(CasePattern, frozen=True, rename="kebab"):
         tries = [one for one in result.tries if not one.outcome.green] or [result]
         meant = {*self.outcome, *_OF_THE_TEST} if Outcome.FLAKY in self.outcome else {*self.outcome}
         return (
-            not self.hangs
-            and result.outcome in self.outcome
+            result.outcome in self.outcome
             and self.applies_to(result.id)
             and {one.outcome for one in tries} <= meant
             and all(_matches(line, self.diagnostic) for one in tries for line in one.diagnostic.splitlines() or [""])
