@@ -234,3 +234,14 @@ def test_jobs_that_were_whole_before_and_are_not_any_more(tmp_path: Path) -> Non
     assert found.uncompared == []
     found.add(journal.Compared(3.0, {"arm64/base": "runs/1", "arm64/last": "runs/1"}, ()))
     assert found.uncompared == ["arm64/last"]
+
+
+def test_why_a_run_is_not_whole(tmp_path: Path) -> None:
+    with Journal(tmp_path) as events:
+        events.write(journal.RunStarted(1.0, "s", "t", ("run",)))
+        assert read_run(tmp_path).cut_short == "it is still going on"
+    assert read_run(tmp_path).cut_short == "it was killed before it ended"
+    for error in ("error: no disk", ""):
+        with Journal(tmp_path) as events:
+            events.write(journal.RunFinished(2.0, 3, error))
+        assert read_run(tmp_path).cut_short == error
