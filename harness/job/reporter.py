@@ -44,7 +44,7 @@ class Reporter:
         self._toolchain = kernel.choose(arch, context.request.toolchain)
         known = read_known()
         self.mended_by = name if any(name in entry.fixed_by for entry in known) else ""
-        """The series, if known reds are none with it."""
+        """Name of the series if a known failure lists it in `fixed-by`, else empty."""
         self.policy = Policy(arch.name, self._toolchain, known, self.must_run, context.tree.version, name)
         for result in self.before.results:
             self.policy.note(result)

@@ -228,8 +228,8 @@ class JobReport:
         self.cases: dict[str, CaseFinished] = {}
         self.stages: dict[str, StageFinished] = {}
         """Those that finished."""
-        self.outlived: dict[str, KnownPassed] = {}
-        """What was known to be red, and was not."""
+        self.outlived: dict[tuple[str, str], KnownPassed] = {}
+        """XPASS: known failures that passed, by case and reason, for a case may have several entries."""
         self.finished = False
 
     def forget(self) -> None:
@@ -368,7 +368,7 @@ class RunReport:
             case StageFinished():
                 self.job(event.arch, event.point).stages[event.stage] = event
             case KnownPassed():
-                self.job(event.arch, event.point).outlived[event.case] = event
+                self.job(event.arch, event.point).outlived[event.case, event.reason] = event
             case JobFinished():
                 self.job(event.arch, event.point).finished = True
             case JobLost():

@@ -38,8 +38,8 @@ STATUS = {
     Outcome.ERROR: "MISS",
     Outcome.FLAKY: "FAIL",
 }
-"""FAIL blames the kernel; after ERROR, what was begun did not get to a verdict; MISS is our own fault. A known red is a red
-with an issue."""
+"""FAIL blames the kernel; after ERROR, what was begun did not get to a verdict; MISS is our own fault. A known failure is a
+failure with an issue."""
 
 _ROOT = "fgraph"
 """Under which our tests are, in KernelCI's tree of them."""
@@ -125,7 +125,7 @@ class Test(Struct, frozen=True, omit_defaults=True):
 
 
 class Issue(Struct, frozen=True, omit_defaults=True):
-    """Why a case is known to be red."""
+    """Why a case is a known failure."""
 
     id: str
     origin: str
@@ -135,7 +135,7 @@ class Issue(Struct, frozen=True, omit_defaults=True):
 
 
 class Incident(Struct, frozen=True):
-    """A known red, seen."""
+    """A known failure that was seen."""
 
     id: str
     origin: str
@@ -284,7 +284,7 @@ class _Export:
         )
 
     def _known(self, job: JobReport, result: CaseResult) -> Iterator[tuple[Issue, Incident]]:
-        """Nothing of a case that is not known to be red."""
+        """Nothing for a case that is no known failure."""
         if result.outcome is not Outcome.XFAIL:
             return
         why = _text(result.diagnostic) or "The test says so itself."

@@ -21,6 +21,9 @@ from harness.model import WARNINGS, CasePattern, CaseResult, Outcome
 
 _HINT = "docs/adding.md, `A known failure`, says what an entry needs"
 
+_TOOLCHAINS = ("gcc", "llvm", "*", "?", "[")
+"""How the name of a toolchain, or a glob for it, begins."""
+
 _OF_THE_TEST = (Outcome.FAIL, Outcome.UNRESOLVED)
 """The red outcomes that a test reports itself."""
 _NEVER = (Outcome.PASS, Outcome.SKIP, Outcome.XFAIL, Outcome.ERROR)
@@ -114,8 +117,7 @@ class Known(CasePattern, frozen=True, rename="kebab"):
         tries = [one for one in result.tries if not one.outcome.green] or [result]
         meant = {*self.outcome, *_OF_THE_TEST} if Outcome.FLAKY in self.outcome else {*self.outcome}
         return (
-            not self.hangs
-            and result.outcome in self.outcome
+            result.outcome in self.outcome
             and self.applies_to(result.id)
             and {one.outcome for one in tries} <= meant
             and all(_matches(line, self.diagnostic) for one in tries for line in one.diagnostic.splitlines() or [""])
@@ -124,6 +126,8 @@ class Known(CasePattern, frozen=True, rename="kebab"):
     def _problems(self) -> Iterator[str]:
         if not self.reason.strip():
             yield "no reason: say why it fails on an unpatched kernel"
+        if not self.toolchain.startswith(_TOOLCHAINS):
+            yield f"the toolchain '{self.toolchain}' is none: a glob such as gcc or llvm*"
         yield from self._wrong_outcomes()
         yield from self._wrong_diagnostics()
         yield from self._wrong_versions()
@@ -182,18 +186,10 @@ def _wrong_range(versions: str) -> Iterator[str]:
     except (InvalidSpecifier, InvalidVersion):
         yield f'versions are like ">=6.12,<6.14", not "{versions}"'
         return
-    if not any(range_.contains(candidate) for bound in bounds for candidate in _around(bound)):
+    # If any version is in the range, one of these is: those of the bounds, their next ones, and the lowest of all.
+    candidates = [*bounds, *(Version(f"{bound}.1") for bound in bounds), Version("0")]
+    if not any(map(range_.contains, candidates)):
         yield f'no version is in "{versions}": the lower bound comes first, as in ">=6.12,<6.14"'
-
-
-def _around(bound: Version) -> Iterator[Version]:
-    """Versions of which one is in any range that has this bound and is not empty: the bound itself, and its neighbours."""
-    *front, last = bound.release
-    yield bound
-    yield Version(".".join(map(str, (*bound.release, 1))))
-    yield Version(".".join(map(str, (*front, last + 1))))
-    if last:
-        yield Version(".".join(map(str, (*front, last - 1))))
 
 
 class _KnownFile(Struct, frozen=True, forbid_unknown_fields=True):

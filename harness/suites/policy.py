@@ -8,8 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from harness.model import BUILT, WARNINGS, CasePattern, CaseResult, Outcome
+from harness.suites import identity
 from harness.suites.base import Selection
 from harness.suites.known import Known
+
+_IDENTITY = f"boot:{identity.NAME}"
 
 _PROVES_NOTHING = {
     Outcome.SKIP: "must run, but skipped",
@@ -64,8 +67,8 @@ class Policy:
             self._seen[judged.id] = judged.outcome
 
     def _judge(self, result: CaseResult) -> CaseResult:
-        if result.suite in BUILT and result.id != WARNINGS:
-            return result  # without a kernel nothing else is run: no reason makes that green
+        if (result.suite in BUILT and result.id != WARNINGS) or result.id == _IDENTITY:
+            return result  # without a kernel, or with another one, nothing is tested: no reason makes that green
         for pattern in self._must_run:
             if fnmatch.fnmatchcase(result.id, pattern.case):
                 # The series stands on this case, so that no reason excuses it.

@@ -11,6 +11,7 @@ from msgspec import Struct
 from harness.guest import GuestGone, GuestTimeout
 from harness.logs.splat import Splat
 from harness.model import CaseResult, Outcome
+from harness.suites.titles import titles
 
 Explain = Callable[[str], str]
 """Adds to the kernel's reports what its symbols tell."""
@@ -33,9 +34,8 @@ class Complaints(Struct, frozen=True):
 
     @property
     def titles(self) -> str:
-        """The diagnostic, one line each: a known failure must cover every report, those that came of another one included."""
-        reports = (title for splat in self.splats for title in (splat.title, *splat.sequels))
-        return "\n".join([*reports, *self.gaps])
+        """The diagnostic: one line each."""
+        return "\n".join([*titles(self.splats), *self.gaps])
 
     def log(self, explain: Explain) -> str:
         text = "\n".join(splat.text for splat in self.splats)

@@ -351,3 +351,16 @@ def test_known_failures_are_counted_apart(tmp_path: Path) -> None:
     assert (found["xpass"], found["unproved"], found["jobs"][0]["finished"]) == (1, "", True)
     assert pipeline.exit_code(report) == 0
     assert "XPASS" in page.render(report)
+
+
+def test_two_entries_of_one_case_are_two(tmp_path: Path) -> None:
+    events = [journal.KnownPassed(2.0, "arm64", "last", "kunit:c", why, ("kunit:c",)) for why in ("one", "other", "one")]
+    report = written(tmp_path, STARTED, case("kunit:c"), *events, ENDED)
+    assert [one.reason for one, _ in report.outlived] == ["one", "other"]
+    assert text.closing_line(report).endswith("2 XPASS")
+
+
+def test_job_that_is_lost_after_it_ended_is_to_be_done_again(tmp_path: Path) -> None:
+    lost = journal.JobLost(2.0, "arm64", "last", "its files are gone")
+    report = written(tmp_path, PLANNED, STARTED, *BOOTED, ENDED, lost)
+    assert errors(report) == {"arm64/last": "it began, but it did not end"}

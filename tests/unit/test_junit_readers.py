@@ -253,3 +253,16 @@ def test_enricomi_leaves_out_a_message_that_the_content_begins_with() -> None:
     """publish-unit-test-result-action, __init__.py, message_is_contained_in_content."""
     failure = only(read(*ONE_OF_EACH), "failure")
     assert (failure.text or "").startswith(failure.attrib["message"])
+
+
+def test_any_reader_sees_why_a_case_was_skipped() -> None:
+    """Some show the attribute, some the text."""
+    for outcome, why in ((Outcome.SKIP, "no such tracer"), (Outcome.XFAIL, "xfail: no such tracer")):
+        skipped = only(read(CaseResult("s", "a", outcome, diagnostic="no such tracer")), "skipped")
+        assert (skipped.get("message"), skipped.text) == (why, why)
+
+
+def test_any_reader_finds_the_class_of_what_stands_for_the_run() -> None:
+    tree = ElementTree.fromstring(junit.render(report(ONE_OF_EACH[0], finished=None)))
+    (run,) = [case for case in tree.iter("testcase") if case.get("name") == "run"]
+    assert run.get("classname") == "some-series.run"

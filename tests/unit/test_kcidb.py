@@ -250,3 +250,20 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert {one["origin"] for one in schema.LATEST.validate(json.loads(done.stdout))["tests"]} == {"me"}
     refused = CliRunner().invoke(cli, ["report", str(tmp_path), "--format", "kcidb", "--origin", "Not Me"])
     assert isinstance(refused.exception, UserError)
+
+
+def test_no_red_outcome_is_told_as_a_pass() -> None:
+    """A known failure did fail: the issue beside it says why it is green here."""
+    assert kcidb.STATUS == {
+        Outcome.PASS: "PASS",
+        Outcome.SKIP: "SKIP",
+        Outcome.FAIL: "FAIL",
+        Outcome.CRASH: "FAIL",
+        Outcome.XFAIL: "FAIL",
+        Outcome.FLAKY: "FAIL",
+        Outcome.UNRESOLVED: "ERROR",
+        Outcome.TIMEOUT: "ERROR",
+        Outcome.LOST: "ERROR",
+        Outcome.ERROR: "MISS",
+    }
+    assert set(kcidb.STATUS) == set(Outcome)

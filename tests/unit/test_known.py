@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from harness import paths
 from harness.errors import UserError
+from harness.model import Outcome
 from harness.suites import known
-from harness.suites.known import read_known
+from harness.suites.known import Known, read_known
 
 GOOD = """\
 # A list.
@@ -81,6 +84,8 @@ CHANGES = [
     ('reason = "it hangs"', 'reason = "it hangs"\noutcome = ["fail"]', 17, "a case that hangs is not run"),
     ('reason = "it hangs"', 'reason = "it hangs"\ndiagnostic = ["x"]', 17, "a case that hangs is not run"),
     ('reason = "it hangs"', 'reason = "it hangs', 21, "Illegal character"),
+    ('reason = "it hangs"', 'reason = "it hangs"\ntoolchain = "lvm*"', 17, "the toolchain 'lvm*' is none"),
+    ('reason = "it hangs"', 'reason = "it hangs"\ntoolchain = ""', 17, "the toolchain '' is none"),
     ("[[known]]", "[[nkown]]", 2, "nkown"),
     ("[[known]]", "[known]", 2, "array"),
 ]
@@ -122,7 +127,20 @@ def test_whole_suite_needs_a_diagnostic(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "versions", [">=6.12", "<6.14", ">=6.12,<6.14", "==6.12.*", "~=6.12.3", ">6.12,<6.12.5", "!=6.13", "==6.0"]
+    "versions",
+    [
+        ">6.12,<6.13",
+        "<6.0",
+        "<=6.12",
+        ">=6.12",
+        "<6.14",
+        ">=6.12,<6.14",
+        "==6.12.*",
+        "~=6.12.3",
+        ">6.12,<6.12.5",
+        "!=6.13",
+        "==6.0",
+    ],
 )
 def test_range_that_holds_a_version(tmp_path: Path, versions: str) -> None:
     (entry,) = read_known(write(tmp_path, GOOD.partition("\n\n")[0].replace(">=6.12,<6.14", versions)))
@@ -173,3 +191,59 @@ def test_damaged_list_ends_every_command_that_needs_it(tmp_path: Path, arguments
     assert f"{path}:12: " in done.stderr
     assert "hint: docs/adding.md" in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    "glob",
+    [
+        "kernel BUG at *!",
+        "kernel BUG at * in *",
+        "BUG: kernel NULL pointer dereference, address: *[0-9]",
+        "BUG: kernel NULL pointer dereference, address: * in *",
+        "BUG: unable to handle page fault for address: *",
+        "BUG: Unable to handle kernel data access *",
+        "BUG: KASAN: slab-use-after-free in *",
+        "BUG: KFENCE: use-after-free *",
+        "BUG: sleeping function *",
+        "BUG: scheduling while atomic: *",
+        "UBSAN: array-index-out-of-bounds in *",
+        "Unable to handle kernel paging request at *",
+        "Unable to handle kernel NULL pointer *",
+        "CPU * Unable to handle kernel paging request *",
+        "Unable to handle kernel pointer dereference in *",
+        "Internal error: Oops: *",
+        "Oops: 0002 [[]#1] *",
+        "Oops: general protection fault*",
+        "Oops: Kernel access of bad area*",
+        "Oops: Exception in kernel mode*",
+        "Oops - BUG*",
+        "Oops[[]#1]:*",
+        "Kernel BUG [[]#*",
+        "illegal operation: *",
+        "stack-protector: *",
+        "Kernel panic - not syncing: stack-protector: *",
+        "Kernel panic - not syncing: corrupted *",
+        "WARNING: CPU: *",
+        "WARNING: * at *CPU#*",
+        "WARNING: possible circular *",
+        "WARNING: suspicious *",
+        "watchdog: BUG: soft lockup *",
+        "rcu: INFO: rcu_preempt *",
+        "INFO: task *",
+        "refcount_t: *",
+        "list_del corruption*",
+    ],
+)
+def test_glob_that_names_no_report(glob: str) -> None:
+    """Each of these would cover whatever else the kernel reports of that kind. Of a test's own words any may be meant."""
+    with pytest.raises(ValueError, match="covers other crashes, too, such as") as caught:
+        Known("boot:console", "so", outcome=(Outcome.CRASH,), diagnostic=(glob,), any_version="so")
+    assert fnmatch.fnmatchcase(str(caught.value).split("such as '")[1].split("': name")[0], glob)
+    assert Known("boot:console", "so", outcome=(Outcome.FAIL,), diagnostic=(glob,), any_version="so")
+    assert str(caught.value).startswith(f"'boot:console': the diagnostic '{glob}'")
+
+
+def test_link_is_told_with_the_reason() -> None:
+    entry = Known("a:b", "so", outcome=(Outcome.FAIL,), diagnostic=("x",), any_version="so", link="https://lore.kernel.org/r/1")
+    assert entry.why == "so (https://lore.kernel.org/r/1)"
+    assert msgspec.structs.replace(entry, link="").why == "so"

@@ -237,7 +237,7 @@ def test_flaky_test_may_be_known_but_not_a_crash() -> None:
     assert not list(policy.outlived([Selection("command")]))
 
 
-@pytest.mark.parametrize("case", ["build:build", "apply:0001.patch", "config:config"])
+@pytest.mark.parametrize("case", ["build:build", "apply:0001.patch", "config:config", "boot:identity"])
 def test_without_a_kernel_no_reason_makes_it_green(case: str) -> None:
     suite, _, name = case.partition(":")
     entry = known("*", Outcome.FAIL)
@@ -349,3 +349,31 @@ def test_warnings_may_be_known() -> None:
     entry = known("build:warnings", Outcome.FAIL)
     judged = Policy("arm64", "gcc", [entry], ()).judge(CaseResult("build", "warnings", Outcome.FAIL, diagnostic=WHY))
     assert judged.outcome is Outcome.XFAIL
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "passed"),
+    [
+        ([Outcome.PASS, Outcome.FAIL], False),
+        ([Outcome.FAIL, Outcome.PASS], False),
+        ([Outcome.PASS, Outcome.SKIP], True),
+        ([Outcome.SKIP, Outcome.PASS], False),
+        ([Outcome.PASS, Outcome.PASS], True),
+    ],
+)
+def test_what_counts_of_a_case_that_reports_twice(outcomes: list[Outcome], passed: bool) -> None:
+    """As in the journal: the first result, or the first red one."""
+    entry = known("ftracetest:a.tc", Outcome.TIMEOUT)
+    policy = Policy("arm64", "gcc", [entry], ())
+    for outcome in outcomes:
+        policy.judge(result(outcome, "a.tc"))
+    assert bool(list(policy.outlived([Selection("ftracetest")]))) == passed
+
+
+def test_every_xpass_is_told() -> None:
+    """Behind entries of which nothing can be told, as well."""
+    hangs = known("ftracetest:a.tc", hangs=True, outcome=(), diagnostic=())
+    entries = [hangs, known("ftracetest:a.tc", Outcome.FLAKY), known("kunit:*"), known("ftracetest:a.tc")]
+    policy = Policy("arm64", "gcc", entries, ())
+    policy.judge(result(Outcome.PASS, "a.tc"))
+    assert list(policy.outlived([Selection("ftracetest")])) == [(entries[3], ["ftracetest:a.tc"])]

@@ -200,3 +200,48 @@ def test_command_that_runs_it_again_can_be_typed(case: str, given: tuple[str, ..
     assert parameters["archs"] == ("arm64",)
     assert bool(parameters.get("kernel_image")) == bool(given)
     assert not parameters.get("retries")
+
+
+def test_what_was_written_before_stays(tmp_path: Path) -> None:
+    """Only a last line that a kill cut short is taken back when the journal is opened again."""
+    report(tmp_path, *ONE_OF_EACH)
+    path = tmp_path / "journal.jsonl"
+    whole = path.read_bytes()
+    for rest in (b"", b'{"event":"case-fin'):
+        path.write_bytes(whole + rest)
+        with Journal(tmp_path):
+            pass
+        assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("point", "number", "expected"),
+    [("0003", "3", 3), ("last", "25", 25), ("base", "0", 0), ("0003-2", "3", None), ("last", "", None)],
+)
+def test_number_of_a_job(point: str, number: str, expected: int | None) -> None:
+    """Not of a point that is tried once more, nor of a kernel whose patches are not known."""
+    job = journal.JobReport("arm64", point)
+    if number:
+        job.properties["number"] = number
+    assert job.number == expected
+
+
+def test_jobs_that_were_whole_before_and_are_not_any_more(tmp_path: Path) -> None:
+    found = RunReport(tmp_path)
+    for point in ("base", "last"):
+        found.add(journal.JobStarted(1.0, "arm64", point))
+    found.add(journal.JobFinished(2.0, "arm64", "base"))
+    assert found.uncompared == []
+    found.add(journal.Compared(3.0, {"arm64/base": "runs/1", "arm64/last": "runs/1"}, ()))
+    assert found.uncompared == ["arm64/last"]
+
+
+def test_why_a_run_is_not_whole(tmp_path: Path) -> None:
+    with Journal(tmp_path) as events:
+        events.write(journal.RunStarted(1.0, "s", "t", ("run",)))
+        assert read_run(tmp_path).cut_short == "it is still going on"
+    assert read_run(tmp_path).cut_short == "it was killed before it ended"
+    for error in ("error: no disk", ""):
+        with Journal(tmp_path) as events:
+            events.write(journal.RunFinished(2.0, 3, error))
+        assert read_run(tmp_path).cut_short == error

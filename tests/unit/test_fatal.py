@@ -1,0 +1,98 @@
+"""A fatal report behind a known one: through the console of a (fake) guest, the session and the policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from harness.logs.splat import Splat, scan
+from harness.model import CaseResult, Outcome
+from harness.suites.known import Known
+from harness.suites.policy import Policy
+from harness.suites.titles import titles
+from tests.fake_guest import Script, dies, play, prints
+from tests.unit.test_outcomes import Plain
+from tests.unit.test_policy import known
+
+KNOWN = (
+    "------------[ ftrace bug ]------------",
+    "ftrace failed to modify",
+    "[<ffffffff81001234>] made_up_entry+0x4/0x10",
+    " actual:   cc:1f:44:00:00",
+    "ftrace record flags: 10000001",
+)
+BUG = (
+    "------------[ cut here ]------------",
+    "kernel BUG at kernel/trace/fgraph.c:300!",
+    "Oops: invalid opcode: 0000 [#1] PREEMPT SMP",
+    "RIP: 0010:made_up_return+0x42/0x1b0",
+    "Call Trace:",
+    " made_up_caller+0x12/0x30",
+    "---[ end trace 0000000000000000 ]---",
+)
+PANIC = ("Kernel panic - not syncing: Fatal exception",)
+OOPS = (
+    "BUG: kernel NULL pointer dereference, address: 0000000000000008",
+    "#PF: supervisor read access in kernel mode",
+    "Oops: Oops: 0000 [#1] PREEMPT SMP NOPTI",
+    "RIP: 0010:made_up_entry+0x42/0x1b0",
+    "Call Trace:",
+    " made_up_caller+0x12/0x30",
+    "---[ end trace 0000000000000000 ]---",
+)
+ENTRY = known("plain:two", Outcome.CRASH, diagnostic=("ftrace failed to modify*",))
+
+
+def judged(directory: Path, entry: Known, lines: Sequence[str]) -> CaseResult:
+    """What counts of a case during which the kernel prints these lines; with a panic, its guest is gone."""
+    step = [prints(*lines), *([dies] if PANIC[0] in lines else [])]
+    found = play(directory, [Plain()], Script(commands={"plain:two": tuple(step)}), last_words=0.3)
+    return Policy("x86_64", "gcc", [entry], ()).judge(found["plain:two"])
+
+
+@pytest.mark.parametrize(
+    ("lines", "outcome"),
+    [
+        (KNOWN, Outcome.XFAIL),
+        ((*KNOWN, *PANIC), Outcome.CRASH),
+        ((*KNOWN, *BUG), Outcome.CRASH),
+        ((*KNOWN, *BUG, *PANIC), Outcome.CRASH),
+        ((*KNOWN, *OOPS), Outcome.CRASH),
+        ((*KNOWN[:3], *BUG, *KNOWN[3:]), Outcome.CRASH),
+        (BUG, Outcome.CRASH),
+    ],
+)
+def test_only_the_report_that_is_named_is_excused(tmp_path: Path, lines: Sequence[str], outcome: Outcome) -> None:
+    """findings/trust.md, 2: "ftrace failed to modify", a BUG in fgraph.c and a panic gave xfail."""
+    result = judged(tmp_path, ENTRY, lines)
+    assert result.outcome is outcome, result.diagnostic
+    for line in lines:
+        assert not line.startswith(("kernel BUG at", "Kernel panic")) or line in result.diagnostic
+
+
+@pytest.mark.parametrize(
+    ("function", "outcome"), [("made_up_entry", Outcome.XFAIL), ("made_up_return", Outcome.CRASH), ("", Outcome.CRASH)]
+)
+def test_oops_is_known_in_one_function_only(tmp_path: Path, function: str, outcome: Outcome) -> None:
+    named = ("BUG: kernel NULL pointer dereference, address: * in made_up_entry", "Oops: Oops: * [[]#1] PREEMPT SMP NOPTI")
+    entry = known("plain:two", Outcome.CRASH, diagnostic=named)
+    lines = [line.replace("made_up_entry", function) for line in OOPS if function or "RIP" not in line]
+    result = judged(tmp_path, entry, lines)
+    assert result.outcome is outcome, result.diagnostic
+
+
+def test_oops_with_a_panic_is_another_failure(tmp_path: Path) -> None:
+    named = ("BUG: kernel NULL pointer dereference, address: * in made_up_entry", "Oops: Oops: * [[]#1] PREEMPT SMP NOPTI")
+    entry = known("plain:two", Outcome.CRASH, diagnostic=named)
+    assert judged(tmp_path, entry, (*OOPS, *PANIC)).outcome is Outcome.CRASH
+
+
+def test_lines_of_a_diagnostic() -> None:
+    assert list(titles([Splat("bug", "kernel BUG at a.c:1!", "", 1)])) == ["kernel BUG at a.c:1!"]
+    assert list(titles([Splat("bug", "kernel BUG at a.c:1!", "f", 1)])) == ["kernel BUG at a.c:1! in f"]
+    warning = Splat("warning", "WARNING: at a.c:1 f+0x1/0x2", "f", 1, sequels=("Kernel panic - not syncing",))
+    assert list(titles([warning, warning])) == ["WARNING: at a.c:1 f+0x1/0x2", "Kernel panic - not syncing"] * 2
+    found = "\n".join(titles(scan(OOPS)))
+    assert found == f"{OOPS[0]} in made_up_entry\n{OOPS[2]}"
