@@ -175,14 +175,17 @@ def _described(directory: Path, series: Series) -> Series:
                     f"{directory.name}/series.toml: '{original.title}' is said to be in {number}, which is not there",
                     hint="patches = the numbers of this series' patches: NNNN",
                 )
+    claims, needed_by_claims = read_claims(directory / "claims.toml")
+    measures, needed_by_measures = read_measures(directory / "bench.toml")
     return msgspec.structs.replace(
         series,
         description=description.description or series.description,
         tested_on=description.tested_on,
         fragment=fragment,
         must_run=description.must_run,
-        claims=read_claims(directory / "claims.toml"),
-        measures=read_measures(directory / "bench.toml"),
+        claims=claims,
+        measures=measures,
+        conditions=(*needed_by_claims, *needed_by_measures),
         written_after=description.origin,
         argued=description.checkpatch,
         home=directory,

@@ -27,7 +27,7 @@ LAYERS = [
     ["ccache"],
     ["cache", "arch", "packages"],
     ["logs"],
-    ["model", "process", "paths", "archive"],
+    ["model", "process", "paths", "archive", "toml"],
     ["errors"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
