@@ -1,4 +1,4 @@
-"""The scripts of claims and measures in a shell of this machine: the test's folders take the place of the guest's /sys, and stand-ins
+"""The scripts of claims and measures in a shell of this machine. The test's folders take the place of the guest's /sys, stand-ins
 that of commands that only a guest has. It shows what a script makes of a kernel that does not do what was asked."""
 
 from __future__ import annotations
