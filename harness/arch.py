@@ -40,6 +40,20 @@ class Toolchain(Struct, frozen=True, forbid_unknown_fields=True):
         return self.gcc.removesuffix("-")
 
 
+class Follows(Struct, frozen=True, forbid_unknown_fields=True):
+    """A report of the kernel's that is known to come of a failed clock calibration: a glob of its title,
+    and why."""
+
+    title: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not self.reason.strip():
+            raise ValueError(f"`misboot_splats`: '{self.title}' is excused without a reason")
+        if not self.title.strip("*?! "):
+            raise ValueError(f"`misboot_splats`: '{self.title}' would excuse every report")
+
+
 class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     """A QEMU machine. `arguments` name its character devices, `console` and `channel`; a machine with one serial line has no
     `channel`, and commands go over the console."""
@@ -61,6 +75,8 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     """Those with which it can count instructions."""
     misboot: str = ""
     """What the kernel says when the emulated machine, and not the kernel, went wrong: the guest is started again."""
+    misboot_splats: tuple[Follows, ...] = ()
+    """What the kernel reports then because of it. Any other report of such a boot is red."""
     learn: str = ""
     """A regular expression for what the kernel says that it measured of the host."""
     tell: str = ""
@@ -73,6 +89,8 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
             groups = re.compile(self.learn).groups
         except re.error as error:
             raise ValueError(f"`learn` is no regular expression: {error}") from None
+        if self.misboot_splats and not self.misboot:
+            raise ValueError("`misboot_splats` excuses reports of a boot that `misboot` does not describe")
         if bool(self.learn) != bool(self.tell) or self.tell.count("{}") != groups:
             raise ValueError("what is learned is told: a {} in `tell` for each group of `learn`")
 

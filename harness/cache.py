@@ -43,6 +43,9 @@ class Shared(Protocol):
     def store(self, kind: str, digest: str, folder: Path) -> None:
         """Give others what is in `folder`, unless they have it."""
 
+    def reject(self, kind: str, digest: str) -> None:
+        """What was fetched is not what it should be: the next `store` replaces it."""
+
 
 def digest_of(*parts: str | bytes) -> str:
     """sha256 over the parts, each with its length, so that no two lists of parts run together."""

@@ -29,7 +29,7 @@ from harness.progress import Progress
 from harness.request import Request
 from harness.results import History, Journal, RunReport, journal, junit, page, read_run, rundir
 from harness.schedule import Scheduler, Task
-from harness.suites.policy import read_known
+from harness.suites.known import read_known
 
 if TYPE_CHECKING:
     from harness.cluster.dask import Cluster
@@ -67,7 +67,17 @@ def everything(prepared: Prepared) -> None:
     """All points that were asked for."""
     request = prepared.context.request
     made = [series.points.make(number, request.series, prepared.context.applied) for number in request.points]
+    _announce(prepared.context, made)
     prepared.test(made, prepared.unlock)
+
+
+def _announce(context: Context, points: Sequence[Point]) -> None:
+    """Write down what has to be done, so that a job that gets lost on the way is missed."""
+    suites = tuple(selection.suite for selection in context.request.selections)
+    for point in points:
+        for target in context.request.archs:
+            if context.before.job(target.name, point.name).planned is None:
+                context.events.write(journal.JobPlanned(journal.now(), target.name, point.name, suites))
 
 
 def run(
@@ -223,7 +233,7 @@ def _tasks(context: Context, points: Sequence[Point], built: Callable[[], None])
 def _finish(directory: Path, events: Journal, code: int, error: str, history: History | None) -> RunReport:
     """Whatever happened, what is known gets reported; a full disk may keep us from writing it down."""
     report = read_run(directory)
-    report.finished = finished = journal.RunFinished(journal.now(), code or _code(report), error)
+    report.finished = finished = journal.RunFinished(journal.now(), code or exit_code(report), error)
 
     def remember() -> None:
         if history:
@@ -245,18 +255,20 @@ def _finish(directory: Path, events: Journal, code: int, error: str, history: Hi
         except (Exception, KeyboardInterrupt) as failure:
             # None takes the others along, nor the run's own result.
             hint = f"\nhint: {failure.hint}" if isinstance(failure, HarnessError) and failure.hint else ""
-            said = f"{finished.error}\nerror: {what}: {failure or type(failure).__name__}{hint}".strip()
+            said = f"{finished.error}\nerror: {what}: {str(failure) or type(failure).__name__}{hint}".strip()
             worse = 130 if isinstance(failure, KeyboardInterrupt) else 3
             report.finished = finished = journal.RunFinished(finished.time, finished.exit_code or worse, said)
     return report
 
 
-def _code(report: RunReport) -> int:
+def exit_code(report: RunReport) -> int:
     """The exit code of a run that ended by itself."""
     if report.bisected:
         return 0 if report.bisected.verdict is journal.Verdict.GREEN else 1
     outcomes = report.count()
-    return 3 if Outcome.ERROR in outcomes else 1 if not outcomes or any(not outcome.green for outcome in outcomes) else 0
+    if Outcome.ERROR in outcomes:
+        return 3
+    return 1 if report.unproved or any(not outcome.green for outcome in outcomes) else 0
 
 
 def _manifest(request: Request) -> dict[str, Any]:

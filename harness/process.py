@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import re
 import secrets
 import shlex
 import shutil
@@ -37,6 +38,13 @@ _OF_A_REPOSITORY = {
     *("GIT_CONFIG", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_COUNT", "GIT_IMPLICIT_WORK_TREE", "GIT_INTERNAL_SUPER_PREFIX"),
 }
 """git rev-parse --local-env-vars"""
+
+_FOR_BUILDS = re.compile(
+    r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TMPDIR|PKG_CONFIG_PATH|XDG_(?:CACHE|CONFIG)_HOME"
+    r"|CCACHE_(?:DIR|CONFIGPATH|MAXSIZE|TEMPDIR|UMASK|REMOTE_\w+)|HARNESS_GUARD_\w+"
+)
+"""The variables of our environment that a `confined` command gets. KCFLAGS, KBUILD_*, CC and their like change what make builds,
+and no digest has them."""
 
 
 class Stopped(BaseException):
@@ -142,7 +150,7 @@ def start(
     child = subprocess.Popen(
         [program, *argv[1:]],
         cwd=cwd,
-        env={**_environment(), **(env or {}), _guard.mark: "1"},
+        env={**_environment(confined is not None), **(env or {}), _guard.mark: "1"},
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
@@ -166,8 +174,10 @@ def start(
         _guard.forget(child.pid)
 
 
-def _environment() -> dict[str, str]:
+def _environment(confined: bool) -> dict[str, str]:
     """Ours, but for what tells git of another repository than the one that it is called for: a git hook's children have that."""
+    if confined:
+        return {"LC_ALL": "C"} | {name: value for name, value in os.environ.items() if _FOR_BUILDS.fullmatch(name)}
     return {name: value for name, value in os.environ.items() if name not in _OF_A_REPOSITORY}
 
 

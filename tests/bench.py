@@ -30,7 +30,7 @@ from harness.cache import Cache
 from harness.guest import Accelerator, Boot, build_initramfs
 from harness.guest.console import Console
 from harness.guest.guest import started
-from harness.logs import ktap, splat
+from harness.logs import kinds, ktap, splat
 from harness.model import Kernel, Point
 from harness.results import page, read_run
 from harness.suites import QUIET
@@ -212,8 +212,8 @@ def _cpu_seconds(who: int = resource.RUSAGE_SELF) -> float:
 
 def _grep_patterns() -> str:
     """What grep takes of our patterns: no groups that do not capture, no look ahead, no classes in brackets."""
-    patterns = "|".join(pattern.pattern for _, pattern in splat.FIRST_LINES)
-    for ours, theirs in (("(?:", "("), ("(?!UNIX )", ""), ("[\\w /-]", "[A-Za-z0-9_ /-]"), (r"\d", "[0-9]")):
+    patterns = "|".join(pattern.pattern for _, pattern in kinds.FIRST_LINES)
+    for ours, theirs in (("(?:", "("), ("(?!kasan: )", ""), ("[\\w /-]", "[A-Za-z0-9_ /-]"), (r"\d", "[0-9]")):
         patterns = patterns.replace(ours, theirs)
     return rf"^(\[ *[0-9]+\.[0-9]+\](\[ *[TC][0-9]+\])? )?({patterns})"
 

@@ -1,5 +1,8 @@
-"""A fake kernel tree: a real Makefile, a real merge_config.sh, a compiler that is a shell script. It takes the whole build path
-through real make in a second."""
+"""A fake kernel tree: a real Makefile, a real merge_config.sh, a compiler that is a shell script for main.c and the real one for
+piggy.S. It takes the whole build path through real make in a second.
+
+As in the kernel, vmlinux is an ELF file with a build id, and the image is made from it by `.incbin` in an assembly source that is
+always the same."""
 
 from __future__ import annotations
 
@@ -26,10 +29,17 @@ olddefconfig:
 \t\tif [ $$name != NEEDS_MORE ] && grep -qx "config $$name" $(src)/Kconfig; then echo "$$line"; fi; \\
 \tdone <$(O)/.config >$(O)/.config.new; mv $(O)/.config.new $(O)/.config
 
-bzImage Image: $(O)/main.o
+bzImage Image: $(O)/piggy.o
 \t@mkdir -p $(O)/arch/x86/boot $(O)/arch/arm64/boot $(O)/include/config
-\t@cp $(O)/main.o $(O)/arch/x86/boot/bzImage; cp $(O)/main.o $(O)/arch/arm64/boot/Image
-\t@cp $(O)/main.o $(O)/vmlinux; echo map >$(O)/System.map; echo 6.12.99 >$(O)/include/config/kernel.release
+\t@cp $(O)/piggy.o $(O)/arch/x86/boot/bzImage; cp $(O)/piggy.o $(O)/arch/arm64/boot/Image
+\t@echo map >$(O)/System.map; echo 6.12.99 >$(O)/include/config/kernel.release
+
+$(O)/vmlinux: $(O)/main.o
+\t@cd $(O) && as -o empty.o /dev/null && ld -shared --build-id=sha1 empty.o --format=binary main.o -o vmlinux
+
+$(O)/piggy.o: $(O)/vmlinux
+\t@printf '.section .rodata\\n\\t.incbin\\t"vmlinux"\\n' >$(O)/piggy.S
+\t@cd $(O) && $(CC) -Wp,-MMD,.piggy.o.d -c -o piggy.o piggy.S
 
 $(O)/main.o: $(src)/main.c
 \t@echo "  CC      main.o"

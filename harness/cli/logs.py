@@ -10,7 +10,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from harness import arch
+from harness import arch, pipeline
 from harness.cli.root import OUT, cli, history_option
 from harness.errors import UserError
 from harness.logs import ktap, splat
@@ -48,7 +48,8 @@ def report(directory: Path, form: str, origin: str) -> int:
         click.echo(text.for_mail(found))
     else:
         click.echo(_RENDERED[form](found, origin))
-    return found.finished.exit_code if found.finished else 1
+    # An older harness did not miss the jobs that did not end.
+    return found.finished.exit_code or pipeline.exit_code(found) if found.finished else 1
 
 
 @cli.command("compare")
@@ -155,4 +156,6 @@ def scan(file: IO[bytes], form: str) -> int:
                 f"[red]{one.kind}[/red] line {one.line}: {escape(one.title)}"
                 + (f" [dim]in {escape(one.function)}[/dim]" if one.function else "")
             )
+            for sequel in one.sequels:
+                OUT.print(f"  [red]then[/red] {escape(sequel)}")
     return 1 if found else 0

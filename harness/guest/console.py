@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 import time
@@ -13,6 +14,7 @@ import pexpect
 from pexpect import fdpexpect
 
 from harness.guest.frames import Frame, take
+from harness.guest.timing import TIMING
 from harness.logs import lines
 from harness.logs.splat import Scanner, Splat
 
@@ -22,18 +24,36 @@ _LONGEST_LINE = 1 << 14
 _LONGEST_READ = 1 << 24
 """Bytes of the log that are looked at in one go."""
 _REMEMBERED_LINES = 60
-_SETTLE_SECONDS = 1.0
+_LONGEST_MESSAGE = 1 << 11
+"""Bytes of a kernel message with its prefix: PRINTK_MESSAGE_MAX in kernel/printk/internal.h."""
+_MESSAGE = re.compile(rb"\[ *\d+\.\d+\]|\[[ \d.]{0,20}$")
+"""Where a kernel message begins, or may begin if the end of its timestamp is still to come."""
+
+_DROPPED = re.compile(r"\*\* \d+ printk messages? dropped \*\*")
+"""The kernel prints this before the next message when its log was overwritten before the console had
+printed it (console_prepend_dropped in kernel/printk/printk.c). It has no timestamp.
+
+Nothing can bring these messages back: the console is the slowest reader of the log, so what it has
+missed is overwritten for /dev/kmsg as well. So the log is large (LOG_BUF_SHIFT in
+configs/base.config), and what is dropped all the same is red."""
 
 
 class Console:
     """Reads until the other end closes, in a thread of its own: QEMU never waits for us, the kernel never for QEMU."""
 
-    def __init__(self, end: socket.socket, path: Path, tee: Callable[[bytes], None] = lambda data: None) -> None:
+    def __init__(
+        self,
+        end: socket.socket,
+        path: Path,
+        tee: Callable[[bytes], None] = lambda data: None,
+        settle: float = TIMING.settle,
+    ) -> None:
         self.path = path
         self.closed = threading.Event()
         self.last_heard = time.monotonic()
         self._end = end
         self._tee = tee
+        self._settle = settle
         self._file = path.open("ab")
         self._reader = fdpexpect.fdspawn(end.fileno(), maxread=_CHUNK)
         self._changed = threading.Condition()
@@ -41,6 +61,7 @@ class Console:
         self._frames: list[Frame] = []
         self._scanner = Scanner()
         self._splats: list[Splat] = []
+        self._gaps: list[str] = []
         self._tail: deque[str] = deque(maxlen=_REMEMBERED_LINES)
         self.begin = self._offset = self._file.tell()
         """Where this guest's part of the file begins."""
@@ -64,8 +85,15 @@ class Console:
         """Those since the last call. One that is still being printed is waited for, for a moment; then it counts as ended, and
         what follows it is news."""
         with self._changed:
-            self._changed.wait_for(lambda: self._scanner.idle or self.closed.is_set(), timeout=_SETTLE_SECONDS)
+            self._changed.wait_for(lambda: self._scanner.idle or self.closed.is_set(), timeout=self._settle)
             taken, self._splats = [*self._splats, *self._scanner.finish()], []
+            return taken
+
+    def take_gaps(self) -> list[str]:
+        """Why lines of the kernel's may have been missed since the last call: a line or two for each
+        place. Where a line is missing, a report may be missing."""
+        with self._changed:
+            taken, self._gaps = self._gaps, []
             return taken
 
     def check(self) -> None:
@@ -99,18 +127,32 @@ class Console:
             return taken
 
     def read(self, start: int, end: int | None = None) -> Iterator[str]:
-        """The file's lines between two offsets, cleaned; no more than _LONGEST_READ, lest a flood fill the memory. What is cut
-        off was not seen, and what was to be seen there is lost: red."""
+        """The file's lines between two offsets, cleaned; no more than _LONGEST_READ, so that a flood
+        does not fill the memory. What is cut off is a gap."""
         with self.path.open("rb") as file:
             file.seek(start)
-            position = start
+            position, partial = start, b""
             for raw in iter(lambda: file.readline(_LONGEST_LINE), b""):
                 position += len(raw)
-                if (end is not None and position > end) or position - start > _LONGEST_READ:
-                    return
-                frames, line = take(lines.clean(raw))
-                if line or not frames:
-                    yield line
+                if end is not None and position > end:
+                    break
+                if position - start > _LONGEST_READ:
+                    self._miss(f"the log has more than {_LONGEST_READ >> 20} MiB: the rest was not read")
+                    break
+                partial += raw
+                if raw.endswith(b"\n"):
+                    piece, partial = partial, b""
+                elif len(partial) >= _LONGEST_LINE:
+                    piece, partial = _cut(partial)
+                else:
+                    continue
+                yield from _shown(piece)
+            if partial:
+                yield from _shown(partial)
+
+    def _miss(self, why: str) -> None:
+        with self._changed:
+            self._gaps.append(why)
 
     def send(self, data: bytes) -> None:
         """As if typed at the console. Raises OSError if QEMU is gone."""
@@ -119,6 +161,8 @@ class Console:
     def close(self) -> None:
         """Wait for the end of the stream. QEMU must be gone."""
         self._thread.join(timeout=10)
+        if self._thread.is_alive():
+            self._miss("the console was not read to its end")
         self._file.close()
 
     def _pump(self) -> None:
@@ -137,8 +181,8 @@ class Console:
                 *whole, partial = (partial + data).split(b"\n")
                 self._take([line + b"\n" for line in whole])
                 if len(partial) > _LONGEST_LINE:
-                    self._take([partial])
-                    partial = b""
+                    piece, partial = _cut(partial)
+                    self._take([piece])
         except OSError as error:
             self._error = error
         finally:
@@ -158,7 +202,23 @@ class Console:
                     if not line:
                         continue
                 self._tail.append(line)
+                if "printk message" in line and (notice := _DROPPED.search(line)):
+                    self._gaps.append(notice[0])
                 self._splats += self._scanner.feed(line)
                 if "harness: " in line:
                     self._fences.add(line[line.index("harness: ") :].rsplit(" ", 1)[0])
             self._changed.notify_all()
+
+
+def _cut(line: bytes) -> tuple[bytes, bytes]:
+    """A line that is too long, in two: a kernel message at its end is kept whole for the second part."""
+    start = max(1, len(line) - _LONGEST_MESSAGE)
+    last = next(reversed([match.start() for match in _MESSAGE.finditer(line, start)]), len(line))
+    return line[:last], line[last:]
+
+
+def _shown(raw: bytes) -> Iterator[str]:
+    """A line without the frames on it, unless there was nothing else on it."""
+    frames, line = take(lines.clean(raw))
+    if line or not frames:
+        yield line

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import itertools
 import re
 import secrets
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -22,20 +22,13 @@ from harness.guest.console import Console
 from harness.guest.host import Host
 from harness.guest.place import HERE, Place
 from harness.guest.qemu import Accelerator, Boot
+from harness.guest.timing import TIMING, Timing
 from harness.logs.splat import Splat
 
-BOOT_SECONDS = 60
-"""Deadline for reaching the agent, before the boot's patience."""
-
-_POLL_SECONDS = 0.5
-_FENCE_SECONDS = 10.0
 _BACKTRACES = ("l", "w")
 """SysRq keys: all active CPUs, and tasks that no signal wakes."""
 _LONGEST_BACKTRACES = 1000
 """Lines."""
-_LAST_WORDS_SECONDS = 3.0
-"""How long a guest that panicked, or that was asked for its backtraces, is listened to."""
-
 
 T = TypeVar("T")
 
@@ -69,7 +62,15 @@ class CommandResult(Struct, frozen=True):
 class Guest:
     """Made by `started`."""
 
-    def __init__(self, machine: qemu.Qemu, console: Console, arch: Arch, patience: int, host: Host | None) -> None:
+    def __init__(
+        self,
+        machine: qemu.Qemu,
+        console: Console,
+        arch: Arch,
+        patience: int,
+        host: Host | None,
+        timing: Timing = TIMING,
+    ) -> None:
         """`patience` is what every deadline is multiplied by; `host` learns from a good boot."""
         self.console = console
         self.patience = patience
@@ -83,20 +84,22 @@ class Guest:
         self._machine = machine
         self._sysrq = arch.guest.sysrq
         self._sign = arch.guest.misboot
+        self._follows = tuple(entry.title for entry in arch.guest.misboot_splats)
         self._host = host
+        self._timing = timing
         self._channel: Channel = Line(machine.channel.fileno()) if machine.channel else Frames(console)
 
     def wait_for_agent(self) -> None:
         """Raises GuestGone if the kernel dies or the deadline passes first, InfrastructureError if QEMU did not even start."""
-        start = time.monotonic()
+        start = self._timing.clock()
         try:
-            self._wait(self._channel.ready, start + BOOT_SECONDS * self.patience)
+            self._wait(self._channel.ready, start + self._timing.boot * self.patience)
         except GuestLost:
             if not self.console.spoke:
                 why = self._machine.log.read_text(errors="replace").strip()
                 raise InfrastructureError(f"QEMU ended before the guest said anything: {why[-500:]}", "see qemu.cmd") from None
             raise
-        self.boot_seconds = time.monotonic() - start
+        self.boot_seconds = self._timing.clock() - start
         self.run("true", "boot-end", 10)
         self.booted_at = self.console.offset
         self.boot_log = list(self.console.read(self.console.begin, self.booted_at))
@@ -109,14 +112,14 @@ class Guest:
 
         Raises GuestTimeout, after asking the kernel what it is doing, and GuestLost if no exit status comes back."""
         question = Question(secrets.token_hex(6), secrets.token_hex(6), re.sub(r"\s", "_", label), script)
-        start, offset = time.monotonic(), self.console.offset
+        start, offset = self._timing.clock(), self.console.offset
         try:
             self._channel.ask(question)
             answer = self._wait(self._channel.answer, start + seconds * self.patience)
         except OSError as error:
             raise self._lost(f"the command channel is closed: {error}") from error
-        ended = time.monotonic()
-        if not self.console.wait_for_fence(f"harness: {question.left} end", _FENCE_SECONDS * self.patience):
+        ended = self._timing.clock()
+        if not self._reaches(f"harness: {question.left} end"):
             raise self._lost("the console fell silent while the command channel still answered")
         return CommandResult(
             status=answer.status,
@@ -125,25 +128,39 @@ class Guest:
             console=(offset, self.console.offset),
         )
 
+    def follows_from_misboot(self, splat: Splat) -> bool:
+        """Whether a report is known to come of what `misboot` says."""
+        return any(fnmatch.fnmatchcase(splat.title, glob) for glob in self._follows)
+
+    def _reaches(self, fence: str) -> bool:
+        """False if the console does not show this text of the agent's in time."""
+        deadline = self._timing.clock() + self._timing.fence * self.patience
+        while (seconds := min(self._timing.poll, deadline - self._timing.clock())) > 0 and not self.console.closed.is_set():
+            if self.console.wait_for_fence(fence, seconds):
+                return True
+        return self.console.wait_for_fence(fence, 0)
+
     def _wait(self, ask: Callable[[float], T | None], deadline: float) -> T:
         """Ask again and again, for a while each time, until the answer is a true one."""
-        while (seconds := min(_POLL_SECONDS, deadline - time.monotonic())) > 0:
+        while (seconds := min(self._timing.poll, deadline - self._timing.clock())) > 0:
             try:
                 if answer := ask(seconds):
                     return answer
             except EOFError:
-                self.console.closed.wait(_LAST_WORDS_SECONDS)
+                self.console.closed.wait(self._timing.last_words)
                 raise self._lost("the guest is gone") from None
             except Broken as broken:
                 raise self._lost(str(broken)) from None
             if self.console.fatal:
-                self.console.closed.wait(_LAST_WORDS_SECONDS)
+                self.console.closed.wait(self._timing.last_words)
                 raise self._lost("the kernel panicked")
+        with contextlib.suppress(EOFError, Broken):
+            # What came while this process had no turn counts as well.
+            if answer := ask(0):
+                return answer
         self.console.check()
         self._machine.check()
-        splats = self.console.take_splats()
-        evidence = self._backtraces()
-        self.console.take_splats()  # those were provoked
+        evidence, splats = self._backtraces()
         raise GuestTimeout("no answer before the deadline", evidence, splats)
 
     def _lost(self, message: str) -> GuestLost:
@@ -157,29 +174,35 @@ class Guest:
             self._machine.send_break()
         self.console.send(f"{self._sysrq}{key}".encode())
 
-    def _listen(self) -> None:
-        """Until the console said something and fell silent again, or was silent for too long."""
-        begin = last = self.console.offset
-        deadline = time.monotonic() + _LAST_WORDS_SECONDS
-        while time.monotonic() < deadline and not self.console.closed.wait(_POLL_SECONDS):
+    def _listen(self, begin: int) -> None:
+        """Until the console said something behind the offset `begin` and fell silent again, or was silent for too long."""
+        last = begin
+        deadline = self._timing.clock() + self._timing.last_words
+        while self._timing.clock() < deadline and not self.console.closed.wait(self._timing.poll):
             if self.console.offset == last != begin:
                 return
             last = self.console.offset
 
-    def _backtraces(self) -> str:
+    def _backtraces(self) -> tuple[str, list[Splat]]:
         """What are the CPUs doing, and who waits for what? QEMU knows where the CPUs are. SysRq needs one that takes interrupts;
-        where none does, an NMI makes some architectures talk. And the console's last lines."""
+        where none does, an NMI makes some architectures talk. And the console's last lines.
+
+        With it come the kernel's reports up to the NMI. Those that come after it are ours: some kernels panic of it."""
         counters = self._machine.program_counters()
         before, offset = self.console.tail(), self.console.offset
         with contextlib.suppress(OSError):
             for key in _BACKTRACES:
+                asked_at = self.console.offset
                 self.sysrq(key)
-                self._listen()
+                self._listen(asked_at)
+        splats = self.console.take_splats()
         if self.console.offset == offset:
             self._machine.monitor("inject-nmi")
-            self._listen()
+            self._listen(offset)
+            self.console.take_splats()
         places = [f"CPU {number} is at 0x{address}" for number, address in enumerate(counters)]
-        return "\n".join([*places, before, *itertools.islice(self.console.read(offset), _LONGEST_BACKTRACES)])
+        evidence = [*places, before, *itertools.islice(self.console.read(offset), _LONGEST_BACKTRACES)]
+        return "\n".join(evidence), splats
 
 
 @contextlib.contextmanager
@@ -192,6 +215,7 @@ def started(
     tee: Callable[[bytes], None] = lambda data: None,
     host: Host | None = None,
     place: Place = HERE,
+    timing: Timing = TIMING,
 ) -> Iterator[Guest]:
     """A guest for the length of the block, still booting. Its console goes to `directory`/<name>.log, appended, and to `tee`, the
     command that starts it likewise to qemu.cmd. It is told what `host` knows, and `host` learns from it. Raises PlaceLost if
@@ -202,9 +226,9 @@ def started(
     with (directory / f"{stem}.cmd").open("a") as commands:
         commands.write(qemu.by_hand(arch, accelerator, boot) + "\n")
     with place.start(arch, accelerator, boot, directory / f"{stem}.log") as machine:
-        console = Console(machine.console, directory / f"{name}.log", tee)
+        console = Console(machine.console, directory / f"{name}.log", tee, timing.settle)
         try:
-            yield Guest(machine, console, arch, boot.patience(accelerator), host)
+            yield Guest(machine, console, arch, boot.patience(accelerator), host, timing)
         finally:
             machine.kill()
             console.close()

@@ -65,6 +65,9 @@ def arguments(arch: Arch, accelerator: Accelerator, boot: Boot, chardevs: Sequen
         f"console={machine.console}",
         f"harness.channel={machine.channel or 'console'}",
         "ignore_loglevel",
+        # Without it KASAN is silent after its first report (report_enabled in mm/kasan/report.c). A
+        # kernel without KASAN hands the word to init, which ignores it.
+        "kasan_multi_shot",
         # With -no-reboot, a kernel that panics ends QEMU at once, and the harness knows.
         "panic=-1",
         f"watchdog_thresh={min(60, 10 * boot.patience(accelerator))}",

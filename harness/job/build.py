@@ -81,6 +81,8 @@ def _adopt(
             raise Failed from None
         reporter.emit(CaseResult("config", "config", Outcome.PASS))
     reporter.properties(release=given.release, config=given.config_digest, compiler=given.compiler, kernel=given.digest)
+    if not given.build_ids:
+        reporter.say("no build id is found in the image: that the guest runs this kernel cannot be proved")
     reporter.policy.version = kernel.version_of(wanted, given)
     reporter.say(f"kernel {given.release}: {wanted.image}")
     return given, cached
@@ -120,6 +122,7 @@ def _build(context: Context, arch: Arch, point: Point, toolchain: kernel.Toolcha
         kernel=built.digest,
         warnings=str(len(built.warnings)),
         objects=str(built.objects),
+        build_id=built.build_ids[0],
     )
     if before := context.built.get(arch.name):
         report_warnings(before, now, reporter)

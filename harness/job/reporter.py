@@ -15,7 +15,8 @@ from harness.job.context import Context
 from harness.job.shared import Shared
 from harness.model import BUILT, CaseResult, Outcome, Point, Position
 from harness.results import journal
-from harness.suites.policy import Known, Policy, read_known
+from harness.suites.known import Known, read_known
+from harness.suites.policy import Policy
 
 T = TypeVar("T")
 
@@ -46,7 +47,7 @@ class Reporter:
         """The series, if known reds are none with it."""
         self.policy = Policy(arch.name, toolchain, known, self.must_run, context.tree.version, name)
         for result in self.before.results:
-            self.policy.judge(result)
+            self.policy.note(result)
         told = [result for result in self.before.results if result.suite not in BUILT]
         self.shared = Shared(point.name, told, self.before.finished)
         self._events = context.events

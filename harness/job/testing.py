@@ -120,6 +120,7 @@ class Testing:
             self._reporter.policy.hangs,
             before,
             self._explain,
+            lambda result: self._reporter.policy.judge(result).outcome.green,
         )
 
     def _boot(self, selected: _Selected, counts: bool) -> Boot:

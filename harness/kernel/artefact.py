@@ -8,28 +8,44 @@ from pathlib import Path
 import msgspec
 
 from harness.cache import Cache
+from harness.kernel import identity
 from harness.model import Kernel, from_json, to_json
 
 _KIND = "kernels"
 _RECORD = "kernel.json"
 
 
-def find(home: Path, cache: Cache) -> Kernel | None:
-    """The kernel that is in the folder `home`, which is called by its digest, or that others have, and put there then."""
+def find(home: Path, cache: Cache) -> tuple[Kernel | None, str]:
+    """The kernel that is in the folder `home`, which is called by its digest, or that others have, and put there then. None if
+    there is none whose image and modules are proved to be those that were built, and why the one that is there is not."""
     known = cache.read_record(_KIND, home.name, Kernel)
-    if known is not None and known.image.exists() and known.directory == home:
-        _share(known, cache)
-        return known
+    why = ""
+    if known is not None and known.directory == home:
+        why = _unproved(known, cache)
+        if not why:
+            _share(known, cache)
+            return known, ""
     fetched = _fetched(home, cache)
     if fetched is not None:
         cache.write_record(_KIND, home.name, fetched)
-    return fetched
+    return fetched, why
 
 
 def keep(kernel: Kernel, cache: Cache) -> None:
     """For us, and for others, unless they have it."""
     cache.write_record(_KIND, kernel.digest, kernel)
     _share(kernel, cache)
+
+
+def _unproved(kernel: Kernel, cache: Cache) -> str:
+    """Why it is not the kernel that was built; empty if it is."""
+    try:
+        identity.check(kernel, cache)
+    except identity.NotProved as error:
+        return error.message
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def _share(kernel: Kernel, cache: Cache) -> None:
@@ -51,6 +67,10 @@ def _fetched(home: Path, cache: Cache) -> Kernel | None:
         found = from_json((draft / _RECORD).read_bytes(), Kernel)
         # Its paths are those of the machine that built it.
         paths = {name: value for name, value in msgspec.structs.asdict(found).items() if isinstance(value, Path)}
+        drafted = {name: draft / path.relative_to(found.directory) for name, path in paths.items()}
+        if _unproved(msgspec.structs.replace(found, **drafted), cache):
+            cache.shared.reject(_KIND, home.name)
+            raise _NobodyHasIt
         moved = {name: home / path.relative_to(found.directory) for name, path in paths.items()}
         return msgspec.structs.replace(found, **moved)
     return None

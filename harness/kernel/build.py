@@ -2,50 +2,56 @@
 
 from __future__ import annotations
 
-import re
 import shutil
-import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import msgspec
+from msgspec import Struct
 
 from harness import ccache, paths, process
 from harness.arch import Arch
 from harness.cache import Cache, digest_of
 from harness.errors import CommandFailed, HarnessError, InfrastructureError
-from harness.kernel import artefact, kconfig
+from harness.kernel import artefact, identity, inputs, kconfig, opaque
+from harness.kernel.compilation import FULL, Compilation, Progress, first_error
 from harness.kernel.jobserver import Jobserver
 from harness.kernel.toolchain import Toolchain
 from harness.kernel.warnings import Standing
-from harness.model import Kernel, Point
+from harness.model import Kernel, KernelConfig, Point
 from harness.tree import Store
 
-_RECIPE = "5"
-"""Part of every digest: raise it when a change here makes kernels that are cached unlike those it would build."""
-
-_REPRODUCIBLE = {
-    "KBUILD_BUILD_TIMESTAMP": "Sat Jan  1 00:00:00 UTC 2000",
-    "KBUILD_BUILD_USER": "fgraph-harness",
-    "KBUILD_BUILD_HOST": "localhost",
-    "KBUILD_BUILD_VERSION": "1",
-    "LC_ALL": "C",
-}
-
-_OBJECT = re.compile(r"^  (?:CC|AS)(?: \[M\])?  +(?!.*/tools/)(?P<file>\S+)")
-"""kbuild's short form of a command. Host tools (objtool, resolve_btfids) are compiled too, but are no kernel objects."""
-_ERROR = re.compile(
-    r"^(?P<where>\S+?:\d+(?::\d+)?): (?:fatal )?error: |^(?:\S*ld|\S*ld\.bfd|ld\.lld): .*undefined"
-    r"|^ERROR: modpost: |\*\*\* .*Error \d+"
-)
-
-_FULL = "No space left on device"
-
-Progress = Callable[[int, str], None]
-"""Called with the number of objects, and the newest."""
+_RECIPE = "6"
+"""Part of every digest: raise it when a change here makes kernels that are cached unlike those it would build, or when those that
+are cached cannot be trusted (up to 5, an image could be made from another vmlinux than the one beside it)."""
 
 
 class BuildFailed(HarnessError):
     """The kernel does not build: a red case of the job. The message is the first error, with its file."""
+
+
+class _Job(Struct, frozen=True):
+    """What one build is made from, and where."""
+
+    arch: Arch
+    toolchain: Toolchain
+    cache: Cache
+    source: Path
+    output: Path
+    log: Path
+    jobserver: Jobserver
+    progress: Progress
+
+    @property
+    def modules(self) -> Path:
+        """Where our own modules are built: always in the same place, so that equal kernels have equal modules, to the byte."""
+        return self.source.parent / f"{self.output.name}-modules"
+
+    def make(self, cached: bool) -> list[str | Path]:
+        """The start of make's command line; with compilers behind ccache if `cached`."""
+        variables = self.toolchain.compile_variables if cached else self.toolchain.variables
+        return ["nice", "-n", "19", "make", "-C", self.source, f"O={self.output}", *variables, "LOCALVERSION="]
 
 
 def build(
@@ -64,18 +70,19 @@ def build(
     """The kernel of `arch` at `point`, and whether it was there already, in which case nothing runs at all.
 
     `directory` gets `.config`, and `build.log` with make's output behind the line that repeats it. `required` and `unproved` are
-    those of `kconfig.configure`; `progress` hears of objects as they are compiled. Raises ConfigNotProved, BuildFailed, and
-    InfrastructureError for a full disk."""
+    those of `kconfig.configure`; `progress` is called as objects are compiled. Raises ConfigNotProved, BuildFailed, and
+    InfrastructureError for a full disk and for an image that is not made from its vmlinux even in a clean build."""
     log = directory / "build.log"
     store = Store(cache)
     digest = digest_of(
         *(_RECIPE, store.content(point.commit, arch.kernel.folders), repr(arch.kernel)),
-        *(toolchain.version, repr(toolchain.variables)),
+        *(toolchain.version, repr(toolchain.variables), repr(toolchain.tools)),
         *(part for path in fragments for part in (path.name, path.read_bytes())),
         *(part for path in sorted(paths.MODULES.iterdir()) for part in (path.name, path.read_bytes())),
     )
     home = cache.root / "kernels" / digest
-    if known := artefact.find(home, cache):
+    known, distrust = artefact.find(home, cache)
+    if known:
         shutil.copy2(known.config, directory / ".config")
         # Its content is the same, but this point may ask more of it.
         kconfig.prove(known.config, arch, fragments, required, unproved, lambda: store.sources(point.commit), toolchain)
@@ -85,9 +92,9 @@ def build(
     start = time.monotonic()
     source = store.sources(point.commit)
     output = source.parent / f"{arch.name}-{toolchain.kind}"
-    standing = Standing(source, output)
-    if not standing.known:
-        shutil.rmtree(output, ignore_errors=True)
+    job = _Job(arch, toolchain, cache, source, output, log, jobserver, progress)
+    unseen = opaque.find(source, arch.kernel.folders)
+    _forget_if_stale(output, unseen)
     try:
         made_from = store.configuration(point.commit)
         config = kconfig.configure(source, output, arch, fragments, toolchain, required, unproved, made_from)
@@ -97,61 +104,111 @@ def build(
     finally:
         if (output / ".config").exists():
             shutil.copy2(output / ".config", directory / ".config")
+    kernel = _compiled(job, config, digest, store.tree(point.commit), unseen)
+    if distrust:
+        with log.open("a") as file:
+            file.write(f"# made again: kernel {digest} was in the cache, but {distrust}\n")
+    kernel = msgspec.structs.replace(kernel, seconds=time.monotonic() - start)
+    artefact.keep(kernel, cache)
+    return kernel, False
+
+
+def _forget_if_stale(output: Path, unseen: opaque.Opaque) -> None:
+    """Remove the build directory `output` if make could take what is in it for up to date though it is not, or if nobody knows
+    which warnings its objects brought."""
+    # Beside the directory: what is in it can be written by the tree's own makefiles.
+    stamp = output.with_name(f"{output.name}.opaque")
+    if not Standing(output, output).known or not stamp.exists() or stamp.read_text() != unseen.digest:
+        shutil.rmtree(output, ignore_errors=True)
+        output.parent.mkdir(parents=True, exist_ok=True)
+        stamp.write_text(unseen.digest)
+
+
+def _compiled(job: _Job, config: KernelConfig, digest: str, tree: str, unseen: opaque.Opaque) -> Kernel:
+    """The kernel, in the cache. An image that is not made from its vmlinux is made once more, from nothing and without ccache."""
     try:
-        compiled = _Compilation(log, progress, jobserver, output, standing)
-        make: list[str | Path] = ["nice", "-n", "19", "make", "-C", source, f"O={output}", *toolchain.variables, "LOCALVERSION="]
-        with cache.scratch() as scratch:
-            # What was not compiled before is not preprocessed twice: the compiler's own list of headers tells what it depends on.
-            # That saves a cold build a third of its time.
-            settings = {"CCACHE_DEPEND": "1", "CCACHE_STATSLOG": str(scratch / "ccache"), **ccache.environment(cache)}
-            compiled.run([*make, arch.kernel.target, "modules", "headers"], settings, scratch)
-            hits = _hit_rate(scratch / "ccache") if toolchain.ccache else ""
-        with cache.publish(home) as draft:
+        return _attempt(job, config, digest, tree, unseen, cached=job.toolchain.ccache and not unseen.unknown)
+    except identity.NotProved:
+        keep = (job.output / ".config").read_bytes()
+        shutil.rmtree(job.output)
+        job.output.mkdir()
+        (job.output / ".config").write_bytes(keep)
+    try:
+        return _attempt(job, config, digest, tree, unseen, cached=False)
+    except identity.NotProved as error:
+        raise InfrastructureError(error.message, hint=error.hint) from error
+
+
+def _attempt(job: _Job, config: KernelConfig, digest: str, tree: str, unseen: opaque.Opaque, cached: bool) -> Kernel:
+    """Compile, prove and keep. Raises identity.NotProved, and what `build` raises."""
+    standing = Standing(job.source, job.output)
+    compiled = Compilation(job.log, job.progress, job.jobserver, job.output, standing)
+    for header in unseen.unknown if job.toolchain.ccache else ():
+        compiled.note(f"without ccache: nobody knows what the assembler reads because of {header}")
+    make = job.make(cached)
+    try:
+        with job.cache.scratch() as scratch:
+            settings = ccache.settings(job.cache, scratch / "ccache", unseen.files) if cached else {}
+            compiled.run([*make, job.arch.kernel.target, "modules", "headers"], settings, scratch)
+            hits = _hit_rate(scratch / "ccache")
+        if foreign := inputs.outside_of_digest(job.source, job.output, job.arch.kernel.folders):
+            compiled.note(f"its digest covers the whole tree: it was built from {', '.join(foreign)} as well")
+            digest = digest_of(digest, tree)
+        home = job.cache.root / "kernels" / digest
+        with job.cache.publish(home) as draft:
             modules = draft / "modules"
             modules.mkdir()
             install = [f"INSTALL_MOD_PATH={modules}", "INSTALL_MOD_STRIP=1", "modules_install"]
             depmod = {"DEPMOD": process.which("depmod") or "depmod"}
             compiled.run([*make, *install], depmod, modules)
             objects, warnings = compiled.objects, standing.list()
-            ours = source.parent / f"{output.name}-modules"
-            modules_error = _add_our_modules(compiled, make, install, depmod, modules, ours)
+            modules_error = _add_our_modules(compiled, make, install, depmod, modules, job.modules)
             for link in draft.glob("modules/lib/modules/*/build"):
                 link.unlink()
-            shutil.copytree(output / "usr" / "include", draft / "include", ignore=shutil.ignore_patterns(".*"))
-            shutil.copytree(source / "tools" / "include" / "nolibc", draft / "include" / "nolibc")
-            for file in (output / arch.kernel.image, output / "vmlinux", output / ".config", output / "System.map"):
-                shutil.copy2(file, draft / file.name)
-            release = (output / "include/config/kernel.release").read_text().strip()
+            _keep_files(job, draft)
+            kernel_release = (job.output / "include/config/kernel.release").read_text().strip()
+            image = Path(job.arch.kernel.image).name
+            build_id = identity.prove(draft / image, draft / "vmlinux", job.cache)
+            module_ids = identity.module_ids(modules)
     except FileNotFoundError as error:
-        raise BuildFailed(f"the build left no {error.filename}", hint=f"qemu/{arch.name}.toml: kernel.image") from error
+        hint = f"qemu/{job.arch.name}.toml: kernel.image"
+        raise BuildFailed(f"the build left no {error.filename}", hint=hint) from error
     except CommandFailed as error:
-        _blame_disk(error, output)
-        said = error.output.replace(f"{source}/", "")  # the same on every machine
-        raise BuildFailed(_first_error(said) or error.message, hint=said[-2000:]) from error
-    kernel = Kernel(
-        arch=arch.name,
+        _blame_disk(error, job.output)
+        text = error.output.replace(f"{job.source}/", "")  # the same on every machine
+        raise BuildFailed(first_error(text) or error.message, hint=text[-2000:]) from error
+    return Kernel(
+        arch=job.arch.name,
         digest=digest,
         directory=home,
-        release=release,
-        image=home / Path(arch.kernel.image).name,
+        release=kernel_release,
+        image=home / image,
         vmlinux=home / "vmlinux",
         modules=home / "modules",
         headers=home / "include",
         config=home / ".config",
         config_digest=config.digest,
-        compiler=toolchain.version,
+        compiler=job.toolchain.version,
         objects=objects,
-        seconds=time.monotonic() - start,
+        seconds=0.0,
         warnings=warnings,
         ccache=hits,
         modules_error=modules_error,
+        build_ids=(build_id,),
+        module_ids=module_ids,
     )
-    artefact.keep(kernel, cache)
-    return kernel, False
+
+
+def _keep_files(job: _Job, draft: Path) -> None:
+    output, source = job.output, job.source
+    shutil.copytree(output / "usr" / "include", draft / "include", ignore=shutil.ignore_patterns(".*"))
+    shutil.copytree(source / "tools" / "include" / "nolibc", draft / "include" / "nolibc")
+    for file in (output / job.arch.kernel.image, output / "vmlinux", output / ".config", output / "System.map"):
+        shutil.copy2(file, draft / file.name)
 
 
 def _add_our_modules(
-    compiled: _Compilation,
+    compiled: Compilation,
     make: Sequence[str | Path],
     install: Sequence[str],
     depmod: Mapping[str, str],
@@ -160,7 +217,6 @@ def _add_our_modules(
 ) -> str:
     """Build qemu/guest/modules/ in `folder` and install it beside the kernel's modules. What the kernel lacks for one of them is
     not built (see its Kbuild). Returns the first error: a module of ours that does not fit is no fault of the kernel."""
-    # Always in the same place: equal kernels then have equal modules, to the byte.
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(paths.MODULES, folder)
     try:
@@ -168,65 +224,13 @@ def _add_our_modules(
         compiled.run([*make, f"M={folder}", "INSTALL_MOD_DIR=harness", *install], depmod, folder, installed, ours=True)
     except CommandFailed as error:
         _blame_disk(error, folder)
-        return (_first_error(error.output) or error.message).replace(f"{folder}/", "")
+        return (first_error(error.output) or error.message).replace(f"{folder}/", "")
     return ""
 
 
 def _blame_disk(error: CommandFailed, output: Path) -> None:
-    if _FULL in error.output:
+    if FULL in error.output:
         raise InfrastructureError("the disk is full", hint=f"the build directory is {output}") from error
-
-
-class _Compilation:
-    """Runs make, keeps its output in a file, counts objects and notes warnings."""
-
-    def __init__(self, log: Path, progress: Progress, jobserver: Jobserver, output: Path, standing: Standing) -> None:
-        self.objects = 0
-        self._standing = standing
-        self._jobserver = jobserver
-        self._output = output
-        self._log = log
-        self._progress = progress
-        log.unlink(missing_ok=True)
-
-    def run(self, argv: Sequence[str | Path], env: Mapping[str, str], *writable: Path, ours: bool = False) -> None:
-        """Beside the build directory it may write what is `writable`. What is said of `ours` is not said of the kernel.
-
-        Raises CommandFailed with all of the output from the first error on."""
-        env = {**_REPRODUCIBLE, **env}
-        failing: list[str] = []
-        with self._log.open("a") as file, self._standing, self._jobserver.slot() as slot:
-            by_hand = [*argv, f"-j{self._jobserver.jobs}"]
-            file.write(f"$ {process.command_line(by_hand, env=env)}\n")
-            with process.start(
-                argv,
-                env={**env, **slot.env},
-                stdout=subprocess.PIPE,
-                text=True,
-                pass_fds=slot.fds,
-                confined=(self._output, *writable),
-            ) as make:
-                assert make.stdout is not None
-                for line in make.stdout:
-                    file.write(line)
-                    self._read(line, failing, ours)
-                status = make.wait()
-        if status != 0:
-            raise CommandFailed(f"make ended with {status}", status, "".join(failing))
-
-    def _read(self, line: str, failing: list[str], ours: bool) -> None:
-        if match := _OBJECT.match(line):
-            self.objects += 1
-            self._progress(self.objects, match["file"])
-        if not ours:
-            self._standing.read(line)
-        if failing or _ERROR.search(line) or _FULL in line:
-            failing.append(line)
-
-
-def _first_error(output: str) -> str:
-    lines = output.splitlines()
-    return next((line.strip() for line in lines if _ERROR.search(line) and "***" not in line), lines[0] if lines else "")
 
 
 def _hit_rate(statistics: Path) -> str:

@@ -15,11 +15,12 @@ from harness import process
 from harness.arch import Arch
 from harness.cache import Cache, digest_of, file_digest
 from harness.errors import CommandFailed, UserError
+from harness.kernel import identity
 from harness.kernel.toolchain import Toolchain
 from harness.model import Kernel
 from harness.tree import Store
 
-_RECIPE = "1"
+_RECIPE = "2"
 _DEBIAN = re.compile(rb" Debian (\d+\.\d+\.\d+)-\d")
 """Whose releases, 6.1.0-56-amd64, do not tell one stable kernel from the next."""
 _BANNER = re.compile(rb"(?:Linux version )?(\d+\.\d+\.\d+[\w.+~-]*) \([^)\n]+\) ")
@@ -50,7 +51,7 @@ def adopt(given: Given, arch: Arch, toolchain: Toolchain, commit: str, cache: Ca
         )
         home = cache.root / "kernels" / digest
         known = cache.read_record("kernels", digest, Kernel)
-        if known is not None and known.image.exists() and known.directory == home:
+        if known is not None and known.directory == home and _unchanged(known, image):
             return known, True
         with cache.publish(home) as draft:
             shutil.copyfile(image, draft / "image")
@@ -78,9 +79,17 @@ def adopt(given: Given, arch: Arch, toolchain: Toolchain, commit: str, cache: Ca
         objects=0,
         seconds=0.0,
         modules_error="the kernel was not built here",
+        build_ids=identity.image_ids(home / "image", cache),
+        module_ids=identity.module_ids(home / "modules"),
     )
     cache.write_record("kernels", digest, kernel)
     return kernel, False
+
+
+def _unchanged(known: Kernel, image: Path) -> bool:
+    """Whether what was kept is still what was given."""
+    kept = known.image.is_file() and file_digest(known.image) == file_digest(image)
+    return kept and identity.module_ids(known.modules) == known.module_ids
 
 
 def version_of(given: Given, kernel: Kernel) -> str:

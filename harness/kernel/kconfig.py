@@ -85,7 +85,8 @@ def configure(
     Raises ConfigNotProved if a request did not stick, CommandFailed if the tree cannot be configured at all."""
     output.mkdir(parents=True, exist_ok=True)
     config, stamp = output / ".config", output / ".configured"
-    words = [made_from, *_versions(toolchain), *toolchain.variables, *(path.read_text(errors="replace") for path in fragments)]
+    texts = [path.read_text(errors="replace") for path in fragments]
+    words = [made_from, toolchain.version, *toolchain.tools, *toolchain.variables, *texts]
     if not (made_from and config.exists() and stamp.exists() and stamp.read_text() == digest_of(*words, file_digest(config))):
         stamp.unlink(missing_ok=True)
         make: list[str | Path] = ["make", "-C", source, f"O={output}", *toolchain.variables]
@@ -96,13 +97,6 @@ def configure(
         stamp.write_text(digest_of(*words, file_digest(config)))
     prove(config, arch, fragments, required, unproved, lambda: source, toolchain)
     return KernelConfig(path=config, digest=file_digest(config))
-
-
-def _versions(toolchain: Toolchain) -> list[str]:
-    """Of all that Kconfig asks."""
-    asked = [program for program in (toolchain.linker, "pahole") if process.which(program)]
-    said = [process.run([program, "--version"], check=False).stdout for program in asked]
-    return [toolchain.version, *(text.partition("\n")[0] for text in said)]
 
 
 def prove(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 from msgspec import Struct
 
@@ -14,20 +15,33 @@ AUTO = "auto"
 _KIND = re.compile(r"auto|gcc|llvm(?:-(?P<version>\d+))?")
 _NEWEST = 99
 
+LAUNCHER = Path(__file__).parent / "bin" / "harness-ccache"
+"""Calls a compiler through ccache where that is safe."""
+
 
 class Toolchain(Struct, frozen=True):
-    """A compiler on this machine. A kernel's digest covers `version`, its first line about itself, and `variables`."""
+    """A compiler on this machine. A kernel's digest covers `version`, its first line about itself, `variables` and `tools`."""
 
     kind: str
     """gcc, or llvm-<major version>."""
     version: str
     variables: tuple[str, ...]
     """For make's command line: ARCH=, CROSS_COMPILE= or LLVM=, CC=."""
+    tools: tuple[str, ...]
+    """The first line of what the linker and pahole print about their versions: both decide what a kernel holds."""
     compiler: tuple[str, ...]
     """Compiles and links a program for the guest."""
     addr2line: str
     linker: str
     ccache: bool
+    """Whether ccache is installed."""
+
+    @property
+    def compile_variables(self) -> tuple[str, ...]:
+        """`variables` for a build: compilers are called through bin/harness-ccache, which must be on the PATH."""
+        cc = "CC="
+        through = f"{cc}{LAUNCHER.name} " if self.ccache else cc
+        return tuple(word.replace(cc, through, 1) if word.startswith(cc) else word for word in self.variables)
 
 
 def choose(arch: Arch, wanted: str = AUTO) -> str:
@@ -70,16 +84,20 @@ def detect(arch: Arch, wanted: str = AUTO) -> Toolchain:
         command = [compiler, f"--target={arch.toolchain.triple}", f"--ld-path=ld.lld{suffix}"]
         addr2line = f"llvm-addr2line{suffix}"
         linker = f"ld.lld{suffix}"
-    ccache = process.which("ccache") is not None
     return Toolchain(
         kind=kind,
-        version=process.run([compiler, "--version"]).stdout.splitlines()[0],
-        variables=(f"ARCH={arch.kernel.arch}", *variables, f"CC=ccache {compiler}" if ccache else f"CC={compiler}"),
+        version=_version(compiler),
+        variables=(f"ARCH={arch.kernel.arch}", *variables, f"CC={compiler}"),
+        tools=tuple(map(_version, filter(process.which, (linker, "pahole")))),
         compiler=tuple(command),
         addr2line=addr2line,
         linker=linker,
-        ccache=ccache,
+        ccache=process.which("ccache") is not None,
     )
+
+
+def _version(program: str) -> str:
+    return process.run([program, "--version"]).stdout.partition("\n")[0]
 
 
 def _has_gcc(arch: Arch) -> bool:

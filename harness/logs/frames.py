@@ -15,6 +15,7 @@ _WHERE = [
     for pattern in (
         rf"\bat \S+:\d+[,!]? {_NAME}\+0x",
         rf"\S+:\d+ at {_NAME}\+0x",
+        rf"^WARNING: (?:CPU: \d+ PID: \d+ )?at {_NAME}\+0x",
         rf"^BUG: K\w+: .* in {_NAME}",
         rf"^RIP: \w+:(?:\[<[0-9a-f]+>\] +(?:\[<[0-9a-f]+>\] )?)?{_NAME}\+0x",
         rf"^(?:E?IP|RIP)(?:: | is at )(?:\w+:)?(?:\[<[0-9a-f]+>\] )*{_NAME}\+0x",

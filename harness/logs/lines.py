@@ -5,25 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from harness.logs.prefix import prefix
+
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-# A log may have come through syslog or the journal, and dmesg -T makes dates of times.
-_CLOCK = r"\d\d:\d\d:\d\d"
-_SYSLOG = rf"<\d+>|(?:\w{{3}} [ \d]\d {_CLOCK}(?:\.\d{{1,9}})?|\d{{4}}-\d\d-\d\d[T ]{_CLOCK}\S{{0,20}}) \S{{1,255}} kernel: "
-_TIME = r"\[ *\d+\.\d+\]|\[\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}\]"
-_CALLER = r"\[ *(?P<caller%s>[TC]\d+)\]"
-_STAMP = rf"(?:{_SYSLOG})?(?:{_TIME})(?:{_CALLER % 1})?"
-_PRINTK = re.compile(rf"(?:{_STAMP}|{_SYSLOG}|{_CALLER % 2}) ?")
-_UNPREFIXED = ("ok ", "not ok", " ", "\t", "#")
+_SECTION = re.compile(r"section_(?:start|end):\d{1,20}:[\w.-]{1,200}(?:\[[^\]]{0,200}\])?\r")
+"""GitLab's, which ends with a carriage return and would run into the text behind it."""
+_NO_BREAK = str.maketrans("\xa0\u202f", "  ")
+_UNPREFIXED = ("ok ", "not ok", "\t", "#")
 """How a line begins that has no prefix: a quick look at what most lines of KTAP are."""
-_CUT_IN = re.compile(rf".*\[ *\d+\.\d{{6}}\](?:{_CALLER % 1})? ")
+_CUT_IN = re.compile(r".*\[ *\d+\.\d{6} ?\](?: ?\[ *(?P<caller>[TC]\d{1,10}) *\])? ")
 
 
 def clean(raw: bytes | str) -> str:
-    """One line without its end, ANSI sequences and control characters; broken UTF-8 is marked. Tabs stay."""
+    """One line without its end, ANSI sequences, control characters and the marks of GitLab's
+    sections; broken UTF-8 is marked. A no-break space, which mail clients and browsers make of a
+    space, is a space. Tabs stay."""
     text = raw.decode("utf-8", errors="replace") if isinstance(raw, bytes) else raw
     text = text.rstrip("\r\n")
-    return text if text.isascii() and text.isprintable() else _CONTROL.sub("", _ANSI.sub("", text))
+    if text.isascii() and text.isprintable():
+        return text
+    if "section_" in text:
+        text = _SECTION.sub("", text)
+    return _CONTROL.sub("", _ANSI.sub("", text)).translate(_NO_BREAK)
 
 
 def clean_text(text: str) -> str:
@@ -41,16 +45,18 @@ def shortened(text: str, most: int) -> str:
 
 
 def without_printk_prefix(line: str) -> str:
-    """The message of a line of the kernel's log. Timestamp and caller tag have no fixed width: both grow with what they
-    count (kernel/printk/printk.c, print_time and print_caller)."""
-    match = None if line.startswith(_UNPREFIXED) else _PRINTK.match(line)
-    return line[match.end() :] if match else line
+    """The message of a line of the kernel's log, which may have come through dmesg, journalctl,
+    syslog or a CI system."""
+    if line.startswith(_UNPREFIXED) or (line.startswith(" ") and not line.lstrip(" ").startswith(("[", "<"))):
+        return line
+    return line[prefix(line).end :]
 
 
 def kernel_messages(line: str) -> Iterator[tuple[str, str]]:
-    """(caller, message): of the whole line, and of the last message in it, for the kernel prints wherever the line has got to,
-    behind a prompt or half a word of a program. The caller is a task or a CPU, T123 or C0; empty without PRINTK_CALLER."""
-    match = _PRINTK.match(line)
-    yield (match["caller1"] or match["caller2"] or "", line[match.end() :].removeprefix(" ")) if match else ("", line)
-    if "]" in line[14:] and (inner := _CUT_IN.match(line)) and not (match and match.end() >= inner.end()):
-        yield inner["caller1"] or "", line[inner.end() :]
+    """(caller, message): of the whole line, and of the last message in it, for the kernel prints
+    wherever the line has got to, behind a prompt or half a word of a program. The caller is a task
+    or a CPU, T123 or C0; empty without PRINTK_CALLER."""
+    found = prefix(line)
+    yield found.caller, line[found.end :].removeprefix(" ") if found.end else line
+    if "]" in line[14:] and (inner := _CUT_IN.match(line)) and found.end < inner.end():
+        yield inner["caller"] or "", line[inner.end() :]

@@ -1,25 +1,25 @@
 """Find the kernel's reports of trouble (splats) in a log: BUG, WARNING, oops, panic, KASAN, lockdep, stalls.
 
-The first line of each kind is a row of a table. Patterns hold from the start of the message, after the printk prefix: text
-that merely mentions one further in is no splat."""
+kinds.py says how each kind begins, what belongs to it and how it ends."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import IO
 
 from msgspec import Struct
 
+from harness.logs import kinds
 from harness.logs.frames import culprit
 from harness.logs.lines import clean, kernel_messages
 
 _WIDEST = 500
 """Characters of a message that are looked at: no pattern may take long over whatever a guest prints."""
-_LONGEST = 200
-"""Lines after which a report without an end marker is taken as over."""
 _AFTERMATH = 40
 """Lines after an end marker within which a panic still belongs to the report: x86 shows the registers again first."""
+_CONTROLS = bytes([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
+"""May stand in the middle of a word, and are taken out by `clean`."""
+_BLOCK = 1 << 17
 
 
 class Splat(Struct, frozen=True):
@@ -32,119 +32,14 @@ class Splat(Struct, frozen=True):
     text: str = ""
     fatal: bool = False
     """The kernel is not going to run on."""
+    sequels: tuple[str, ...] = ()
+    """Titles of what came of it and is printed as part of it: the Oops line of a page fault, the panic after a warning. Each of
+    them says that the kernel's code was stopped."""
 
-
-_FATAL = ("panic", "stack-protector")
-_ANY_SEQUEL = ("oops", "panic", "page-fault", "bug")
-"""What follows as part of a report that is being printed, such as the Oops line of a page fault and the panic after it."""
-_SEQUELS = {
-    # The kernel goes on after a warning: what follows is a report of its own, and must have its own title.
-    "warning": ("panic",),
-    # These give a WARN() its text, which comes before its place.
-    **dict.fromkeys(("refcount", "odebug", "list"), (*_ANY_SEQUEL, "warning")),
-}
-
-# The first row that matches names the report, so special forms stand before general ones.
-FIRST_LINES = [
-    (kind, re.compile(pattern))
-    for kind, pattern in (
-        ("stack-protector", r"(?:Kernel panic - not syncing: )?stack-protector: Kernel stack is corrupted"),
-        ("panic", r"Kernel panic - not syncing"),
-        ("kasan", r"BUG: KASAN: "),
-        ("kfence", r"BUG: KFENCE: "),
-        ("kmsan", r"BUG: KMSAN: "),
-        ("kcsan", r"BUG: KCSAN: "),
-        ("ubsan", r"UBSAN: "),
-        ("soft-lockup", r"(?:(?:NMI )?watchdog: )?BUG: soft lockup"),
-        ("hard-lockup", r"(?:(?:NMI )?[Ww]atchdog:? )?.*hard LOCKUP|CPU \d+ self-detected hard LOCKUP"),
-        ("workqueue-lockup", r"BUG: workqueue lockup"),
-        ("atomic-sleep", r"BUG: (?:scheduling while atomic|sleeping function called from invalid context)"),
-        ("page-fault", r"BUG: (?:[Uu]nable to handle|[Kk]ernel NULL pointer)|(?:CPU \d+ )?Unable to handle (?:kernel|page)"),
-        ("page-fault", r"kernel tried to execute NX-protected page"),
-        # lockdep's own reports, which had their title in brackets up to 4.12.
-        ("lockdep", r"(?:WARNING: |\[ (?:INFO|BUG): )(?:possible (?:circular|recursive) locking|possible irq lock inversion)"),
-        (
-            "lockdep",
-            r"(?:WARNING: |\[ (?:INFO|BUG): )(?:inconsistent lock|bad unlock|bad contention|held lock freed|lock held when)",
-        ),
-        ("lockdep", r"(?:WARNING: |\[ (?:INFO|BUG): )(?:.*lock order|Nested lock|.* still has locks held|Invalid wait context)"),
-        ("lockdep", r"INFO: trying to register non-static key"),
-        ("rcu", r"(?:WARNING: |\[ INFO: )suspicious RCU usage"),
-        ("rcu-stall", r"(?:rcu: )?INFO: rcu\w* .*(?:stall|detected)"),
-        # A task may have the end of a line in its name.
-        ("hung-task", r"(?:INFO: task )?.*:\d+ (?:blocked (?:for|in I/O wait for)|can't die for) more than \d+ seconds"),
-        ("bug", r"kernel BUG at |Kernel BUG at |BUG: |BUG (?!UNIX )\S+ \("),
-        ("general-protection", r"(?:Oops: )?general protection fault"),
-        ("double-fault", r"(?:traps: )?PANIC: double fault|double fault: .*\[#\d"),
-        (
-            "oops",
-            r"Oops(?:: |\[| - | \[)|Internal error: |Insufficient stack space|[\w ,/-]+(?:: [0-9a-f]{4}(?: ilc:\d)?)? ?\[#\d+\]",
-        ),
-        ("stack-overflow", r"Kernel stack overflow"),
-        ("cfi", r"CFI failure at "),
-        ("serror", r"SError Interrupt on CPU"),
-        ("irq", r"irq \d+: nobody cared"),
-        ("refcount", r"refcount_t: "),
-        ("list", r"list_(?:add|del)(?: corruption|_valid)"),
-        ("odebug", r"ODEBUG: (?!Out of memory)"),
-        ("kmemleak", r"kmemleak: \d+ new suspected memory leaks|unreferenced object 0x[0-9a-f]+ \(size \d+\)"),
-        ("slub", r"INFO: (?:Freed|Allocated) in \S+ age="),
-        ("reference", r"unregister_netdevice: waiting for \S+ to become free"),
-        ("reference", r"VFS: (?:Busy inodes after unmount|Close: file count is )"),
-        ("ftrace", r"ftrace failed to modify|Failed on adding breakpoints"),
-        ("out-of-memory", r".{1,16} invoked oom-killer: |Out of memory: Killed process |.{1,16}: page allocation failure: "),
-        # Drivers and programs print the word too, before text of their own.
-        ("warning", r"WARNING: (?:CPU: \d+ PID: \d+ |at \S+:\d+ |(?:\[.*\] )?\S+:\d+ at )"),
-        (
-            "warning",
-            r"WARNING: (?:kernel stack|stack recursion|unrecognized unwind|can't (?:access|dereference)|\S+ leaked lock)",
-        ),
-    )
-]
-
-# Words of which every first line has one: most lines have none, and are done with.
-_HINTS = (
-    "BUG",
-    "WARNING",
-    "UBSAN: ",
-    "Oops",
-    "LOCKUP",
-    " for more than ",
-    "Unable to handle",
-    "NX-protected",
-    "INFO",
-    "Internal error",
-    "Insufficient stack",
-    "ODEBUG",
-    "VFS: ",
-    "Failed on",
-    "Out of memory",
-    "Kernel panic",
-    "Kernel stack",
-    "PANIC: ",
-    "CFI failure",
-    "SError Interrupt",
-    "nobody cared",
-    "page allocation",
-    "refcount_t: ",
-    "list_add",
-    "list_del",
-    "kmemleak: ",
-    "unreferenced object",
-    "unregister_netdevice",
-    "ftrace failed",
-    "oom-killer",
-    "[#",
-)
-_MAYBE = re.compile("|".join(map(re.escape, _HINTS)))
-# Over many lines at once: capitals are rare, and are found fastest by one pattern, the rest by words.
-_CAPITALS = re.compile("|".join(word for word in _HINTS if word[0].isupper()).encode())
-_OTHERS = [word.encode() for word in _HINTS if not word[0].isupper()]
-_CONTROLS = bytes([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
-"""May stand in the middle of a word, and are taken out by `clean`."""
-_BLOCK = 1 << 17
-
-_END = re.compile(r"---\[ end (?:trace|Kernel panic)|^=+$")
+    @property
+    def stopped(self) -> bool:
+        """The kernel's code could not go on where it was: an oops, a BUG() or a panic, as the report itself or as a sequel."""
+        return bool(self.sequels) or _stops(self.kind, self.title)
 
 
 class _Report(Struct):
@@ -157,11 +52,58 @@ class _Report(Struct):
     fatal: bool
     lines: list[str]
     own: list[str]
+    sequels: list[str]
+    indent: str = ""
+    """What stands before every line, as in a report that a mail quotes."""
+    die_counter: str = ""
     ended_at: int = 0
 
     def finished(self) -> Splat:
         function = culprit(self.kind, self.own)
-        return Splat(self.kind, self.title, function, self.line, "\n".join(self.lines), self.fatal)
+        text = "\n".join(self.lines)
+        return Splat(self.kind, self.title, function, self.line, text, self.fatal, tuple(self.sequels))
+
+    def add(self, kind: str, message: str) -> None:
+        """A line of this report. `kind` is empty unless it is a first line, which then is a sequel or a part."""
+        self.own.append(message.removeprefix(self.indent))
+        self.fatal |= kind in kinds.FATAL
+        if kind and _stops(kind, message):
+            self.sequels.append(message.strip())
+        if counter := kinds.DIE_COUNTER.search(message) if kind else None:
+            self.die_counter = counter[1]
+
+    def goes_on_with(self, kind: str, message: str) -> bool:
+        """A first line of `kind`, printed by whoever prints this report, is a sequel or a part of it."""
+        if kind in kinds.FATAL:
+            return True
+        counter = kinds.DIE_COUNTER.search(message)
+        if self.ended_at or (counter and self.die_counter and counter[1] != self.die_counter):
+            return False
+        return kind in self._sequel_kinds or any(
+            self.kind in part.kinds and len(self.own) <= part.within and part.pattern.match(message.lstrip(" \t"))
+            for part in kinds.PARTS
+        )
+
+    @property
+    def _sequel_kinds(self) -> tuple[str, ...]:
+        if self.kind == "bug" and kinds.BUG_AT.match(self.title):
+            return kinds.AFTER_BUG_AT
+        return kinds.SEQUELS.get(self.kind, kinds.FATAL)
+
+    def is_over(self, number: int) -> bool:
+        """By the line with that number, which no first line stands in."""
+        if self.ended_at:
+            return number - self.ended_at > _AFTERMATH
+        return len(self.lines) >= kinds.LONGEST.get(self.kind, kinds.DEFAULT_LONGEST)
+
+
+def _begin(kind: str, message: str, number: int) -> _Report:
+    title = message.strip()
+    counter = kinds.DIE_COUNTER.search(title)
+    indent = message[: len(message) - len(message.lstrip(" \t"))]
+    return _Report(
+        kind, title, number, kind in kinds.FATAL, [], [message.lstrip(" \t")], [], indent, counter[1] if counter else ""
+    )
 
 
 class Scanner:
@@ -189,25 +131,20 @@ class Scanner:
 
     def feed(self, line: str) -> list[Splat]:
         self._number += 1
-        maybe = _MAYBE.search(line) is not None
+        maybe = kinds.MAYBE.search(line) is not None
         if not maybe and not self._open:
             return []
-        told = [(caller, message[:_WIDEST]) for caller, message in kernel_messages(line)]
-        found = [(_classify(message) if maybe else "", caller, message) for caller, message in told]
-        kind, caller, message = next((one for one in found if one[0]), found[-1])
-        done = [
-            self._open.pop(key).finished()
-            for key, report in [*self._open.items()]
-            if self._is_over(report, kind if key == caller else "")
-        ]
+        messages = [(caller, message[:_WIDEST]) for caller, message in kernel_messages(line)]
+        classified = [(_classify(message.lstrip(" \t")) if maybe else "", caller, message) for caller, message in messages]
+        kind, caller, message = next((entry for entry in classified if entry[0]), classified[-1])
+        done = self._take_ended(kind, caller, message)
         report = self._open.get(caller)
         if report:
-            report.own.append(message)
-            report.fatal |= kind in _FATAL
-            if not report.ended_at and len(report.own) > 3 and _END.search(message):
+            report.add(kind, message)
+            if not report.ended_at and len(report.own) > 3 and kinds.END.search(message):
                 report.ended_at = self._number
         elif kind:
-            report = self._open[caller] = _Report(kind, message.strip(), self._number, kind in _FATAL, [], [message])
+            report = self._open[caller] = _begin(kind, message, self._number)
         elif self._open:
             report = next(reversed(self._open.values()))
         if report:
@@ -220,11 +157,14 @@ class Scanner:
         self._open.clear()
         return done
 
-    def _is_over(self, report: _Report, kind: str) -> bool:
-        """`kind` is that of the line that its caller prints next."""
-        if report.ended_at:
-            return kind not in ("", "panic") or self._number - report.ended_at > _AFTERMATH
-        return (kind != "" and kind not in _SEQUELS.get(report.kind, _ANY_SEQUEL)) or len(report.lines) >= _LONGEST
+    def _take_ended(self, kind: str, caller: str, message: str) -> list[Splat]:
+        """The reports that end with the line before this one, no longer open. `kind` is empty if it is no first line."""
+        ended = [
+            key
+            for key, report in self._open.items()
+            if report.is_over(self._number) or (kind and key == caller and not report.goes_on_with(kind, message))
+        ]
+        return [self._open.pop(key).finished() for key in ended]
 
 
 def scan(lines: Iterable[str | bytes]) -> list[Splat]:
@@ -254,8 +194,12 @@ def _ordered(found: list[Splat], scanner: Scanner) -> list[Splat]:
 def _may_have_one(block: bytes) -> bool:
     """Lines that `clean` would change are not told apart so quickly."""
     plain = block.isascii() and len(block.translate(None, _CONTROLS)) == len(block)
-    return not plain or bool(_CAPITALS.search(block)) or any(word in block for word in _OTHERS)
+    return not plain or bool(kinds.CAPITALS.search(block)) or any(word in block for word in kinds.OTHERS)
 
 
 def _classify(message: str) -> str:
-    return next((kind for kind, pattern in FIRST_LINES if pattern.match(message)), "")
+    return next((kind for kind, pattern in kinds.FIRST_LINES if pattern.match(message)), "")
+
+
+def _stops(kind: str, title: str) -> bool:
+    return kind in kinds.STOPPED or (kind == "bug" and kinds.BUG_AT.match(title) is not None)

@@ -18,7 +18,7 @@ from harness.model.kernel import (
     SymbolRequest,
     Tree,
 )
-from harness.model.result import BUILT, POINTED_OUT, WARNINGS, CaseResult, Difference, Kind, Outcome, Usage, label_of
+from harness.model.result import BUILT, JOB, POINTED_OUT, WARNINGS, CaseResult, Difference, Kind, Outcome, Usage, label_of
 from harness.model.series import (
     ABSENT,
     Argued,
@@ -39,6 +39,7 @@ __all__ = [
     "ABSENT",
     "BASE",
     "BUILT",
+    "JOB",
     "LAST",
     "POINTED_OUT",
     "WARNINGS",

@@ -122,6 +122,11 @@ class Kernel(Struct, frozen=True):
     """Its hit rate in this build, as text; empty without ccache."""
     modules_error: str = ""
     """Why our own modules (qemu/guest/modules/) are not among its modules: what they need is there, but they do not build."""
+    build_ids: tuple[str, ...] = ()
+    """GNU build ids, in hexadecimal: that of `vmlinux`, or all that a prebuilt image holds, its own and those of the programs in
+    it; empty if it cannot be unpacked."""
+    module_ids: dict[str, str] = {}
+    """The GNU build id of each module, by its path below lib/modules/<release>."""
 
 
 class Initramfs(Struct, frozen=True):

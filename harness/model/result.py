@@ -48,6 +48,9 @@ POINTED_OUT = "first in the series' own files: "
 BUILT = ("apply", "config", "build")
 """What is reported like a suite before there is a guest."""
 
+JOB = "job"
+"""The suite of the error that stands for a job that is not whole; its name is the job's."""
+
 WARNINGS = "build:warnings"
 """The case, by its id, that is red at a point with compiler warnings that the one before has not."""
 
@@ -70,6 +73,10 @@ class CaseResult(Struct, frozen=True):
     """Whether it came to that: no guest was there for it, or none knew of it, if not."""
     tries: tuple[CaseResult, ...] = ()
     """All of them, in order, if it was tried again."""
+    known: str = ""
+    """The key of the known failure that covers it; empty if none does."""
+    was: Outcome | None = None
+    """What was reported, if the outcome is another one because the case is a known failure or must run."""
 
     @property
     def id(self) -> str:

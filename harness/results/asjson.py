@@ -25,7 +25,9 @@ class JobJson(Struct, frozen=True):
     """Of its kernel and guest: release, compiler, base, commit, patch..."""
     cases: list[CaseResult]
     known_passed: list[KnownPassed]
-    """Known reds that passed."""
+    """XPASS: known failures that passed."""
+    finished: bool
+    """False if it did not end: then it has an error, by what went wrong or of the suite `job`."""
 
 
 class ChangeJson(Struct, frozen=True):
@@ -53,6 +55,10 @@ class ReportJson(Struct, frozen=True):
     compared: Compared | None
     """With earlier runs that were asked for the same; None if there was none."""
     summary: dict[Outcome, int]
+    xpass: int
+    """Known failures that passed, each counted once."""
+    unproved: str
+    """Why the run shows nothing although no case is red; empty if it shows something."""
 
 
 def run_json(report: RunReport) -> str:
@@ -61,11 +67,16 @@ def run_json(report: RunReport) -> str:
             series=report.series,
             tree=report.started.tree if report.started else "",
             exit_code=report.finished.exit_code if report.finished else None,
-            jobs=[JobJson(*job.key, job.properties, job.results, list(job.outlived.values())) for job in report.jobs.values()],
+            jobs=[
+                JobJson(*job.key, job.properties, job.results, list(job.outlived.values()), job.finished)
+                for job in report.jobs.values()
+            ],
             changes=[ChangeJson(one.arch, one.case, one.effect, one.patch) for one in effect.changes(report)],
             bisected=report.bisected,
             compared=report.compared,
             summary=report.count(),
+            xpass=len(report.outlived),
+            unproved=report.unproved,
         )
     ).decode()
 
@@ -76,6 +87,6 @@ def schema() -> dict[str, Any]:
 
 
 def splats_json(splats: Iterable[Splat]) -> str:
-    """`{"splats":[{"kind","title","function","line"}]}`."""
-    fields = ("kind", "title", "function", "line")
+    """`{"splats":[{"kind","title","function","line","fatal","sequels"}]}`."""
+    fields = ("kind", "title", "function", "line", "fatal", "sequels")
     return to_json({"splats": [{name: getattr(splat, name) for name in fields} for splat in splats]}).decode()

@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from harness.model import BASE, BUILT, LAST, WARNINGS, CaseResult, Outcome
+from harness.model import BASE, BUILT, JOB, LAST, WARNINGS, CaseResult, Outcome
 from harness.results.journal import JobReport, RunReport
 
 
@@ -72,7 +72,7 @@ def _of(report: RunReport, arch: str) -> Iterator[Change]:
 
 
 def _cases(job: JobReport) -> dict[str, CaseResult]:
-    return {result.id: result for result in job.results if result.suite != "apply" and result.id != WARNINGS}
+    return {result.id: result for result in job.results if result.suite not in ("apply", JOB) and result.id != WARNINGS}
 
 
 def of(old: CaseResult | None, new: CaseResult | None) -> Effect:

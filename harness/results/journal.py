@@ -11,13 +11,13 @@ import time
 from enum import StrEnum
 from pathlib import Path
 from types import TracebackType
-from typing import IO
+from typing import IO, get_args
 
 import msgspec
 from msgspec import Struct
 
 from harness.errors import UserError
-from harness.model import CaseResult, Difference, Outcome, Usage, from_json, to_json
+from harness.model import BUILT, JOB, WARNINGS, CaseResult, Difference, Outcome, Usage, from_json, to_json
 
 _NAME = "journal.jsonl"
 
@@ -40,6 +40,16 @@ class RunResumed(Struct, frozen=True, tag_field="event", tag="run-resumed"):
     """A run that was cut short goes on: all that counts so far is what was finished."""
 
     time: float
+
+
+class JobPlanned(Struct, frozen=True, tag_field="event", tag="job-planned"):
+    """A job that the run has to do. One that does not end is an error."""
+
+    time: float
+    arch: str
+    point: str
+    suites: tuple[str, ...] = ()
+    """Those that must report a case if there is a kernel."""
 
 
 class JobStarted(Struct, frozen=True, tag_field="event", tag="job-started"):
@@ -157,8 +167,10 @@ class RunFinished(Struct, frozen=True, tag_field="event", tag="run-finished"):
     error: str = ""
 
 
-OfJob = JobStarted | JobProperties | StageFinished | CaseFinished | KnownPassed | JobFinished | JobLost
+OfJob = JobPlanned | JobStarted | JobProperties | StageFinished | CaseFinished | KnownPassed | JobFinished | JobLost
 Event = RunStarted | RunResumed | OfJob | Bisected | Compared | Used | RunFinished
+
+_TAGS = {str(event.__struct_config__.tag) for event in get_args(Event)}
 
 
 class Journal:
@@ -208,6 +220,8 @@ class JobReport:
     def __init__(self, arch: str, point: str) -> None:
         self.arch = arch
         self.point = point
+        self.planned: JobPlanned | None = None
+        """None in a journal without a plan, as of a bisection."""
         self.started = 0.0
         """When it first began, in seconds since the epoch; 0 if that is not known."""
         self.properties: dict[str, str] = {}
@@ -225,6 +239,20 @@ class JobReport:
     @property
     def results(self) -> list[CaseResult]:
         return [event.result for event in self.cases.values()]
+
+    @property
+    def incomplete(self) -> str:
+        """Why the job is not whole, so that it counts as an error; empty if it is, or if an error says why."""
+        if any(result.outcome is Outcome.ERROR for result in self.results):
+            return ""
+        if not self.finished:
+            return "it began, but it did not end" if self.started or self.cases else "it was planned, but it did not begin"
+        if not self.cases:
+            return "it ended, but no case was reported"
+        suites = {result.suite for result in self.results}
+        missing = [suite for suite in (self.planned.suites if self.planned else ()) if suite not in suites]
+        built = all(result.outcome.green for result in self.results if result.suite in BUILT and result.id != WARNINGS)
+        return f"{', '.join(missing)} was asked for, but it has no case" if missing and built else ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -275,6 +303,16 @@ class RunReport:
         return [result for job in self.jobs.values() for result in job.results]
 
     @property
+    def unproved(self) -> str:
+        """Why the run shows nothing although no case is red; empty if it shows something."""
+        if not self.results:
+            return "no case was reported"
+        tested = [result for result in self.results if result.suite not in BUILT]
+        if tested and all(result.outcome is Outcome.SKIP for result in tested):
+            return "every case was skipped: nothing was tested"
+        return ""
+
+    @property
     def reds(self) -> list[tuple[CaseResult, list[JobReport]]]:
         """The red cases, each with the jobs of one architecture in which it is the same."""
         alike: dict[tuple[str, ...], tuple[CaseResult, list[JobReport]]] = {}
@@ -319,6 +357,8 @@ class RunReport:
                 self.compared = event
             case Bisected():
                 self.bisected = event
+            case JobPlanned():
+                self.job(event.arch, event.point).planned = event
             case JobStarted():
                 job = self.job(event.arch, event.point)
                 job.started = job.started or event.time
@@ -337,6 +377,13 @@ class RunReport:
                 earlier = cases.get(event.result.id)
                 if supersedes(event.result, earlier.result if earlier else None):
                     cases[event.result.id] = event
+
+    def close(self) -> None:
+        """Add an error for each job that is not whole. It is not in the journal: a run that goes on may still do the job."""
+        for job in self.jobs.values():
+            if why := job.incomplete:
+                result = CaseResult(JOB, job.name, Outcome.ERROR, diagnostic=why)
+                job.cases[result.id] = CaseFinished(job.started, job.arch, job.point, result)
 
     def job(self, arch: str, point: str) -> JobReport:
         return self.jobs.setdefault((arch, point), JobReport(arch, point))
@@ -374,8 +421,22 @@ def read_run(directory: Path) -> RunReport:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             if number == len(lines):
                 break
-            raise UserError(f"{path}:{number}: {error}", hint="the journal is damaged") from None
+            if not _of_another_version(line):
+                raise UserError(f"{path}:{number}: {error}", hint="the journal is damaged") from None
+    report.close()
     return report
+
+
+class _AnyEvent(Struct):
+    event: str
+
+
+def _of_another_version(line: bytes) -> bool:
+    """Whether it is an event that a newer harness writes and that this one does not know."""
+    try:
+        return msgspec.json.decode(line, type=_AnyEvent).event not in _TAGS
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return False
 
 
 def now() -> float:

@@ -93,10 +93,11 @@ def _suites(report: RunReport, most: int) -> Iterable[junit_xml.TestSuite]:
                 file=f"{job.name}",
             )
     # A run that was cut short may have no red case, or no case at all: whoever reads only this file has to see it.
-    ended = report.cut_short
-    if ended or not report.results:
+    why = report.cut_short or report.unproved
+    if why:
         name = f"{series}.run"
-        run = CaseResult("run", "run", Outcome.ERROR, diagnostic=ended or "no case was reported")
+        outcome = Outcome.ERROR if report.cut_short or not report.results else Outcome.FAIL
+        run = CaseResult("run", "run", outcome, diagnostic=why)
         yield junit_xml.TestSuite(name, _cases(name, [run], most), file="journal.jsonl")
 
 

@@ -20,7 +20,7 @@ from harness import arch
 from harness.cache import digest_of, file_digest
 from harness.errors import UserError
 from harness.logs.lines import clean_text, shortened
-from harness.model import CaseResult, Outcome
+from harness.model import JOB, CaseResult, Outcome
 from harness.results.journal import JobReport, RunReport
 from harness.results.reproduce import reproduce
 
@@ -212,7 +212,7 @@ class _Export:
         patches = [result for job in jobs for result in job.results if result.suite == "apply"]
         red = list(dict.fromkeys(f"{one.name}: {one.diagnostic}" for one in patches if not one.outcome.green))
         # What comes after the patches is reported only if they apply.
-        applied = any(result.suite != "apply" for job in jobs for result in job.results)
+        applied = any(result.suite not in ("apply", JOB) for job in jobs for result in job.results)
         spec = self._report.started.tree if self._report.started else ""
         base = properties.get("base", "")
         tag = _TAG.fullmatch(spec)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import glob
 import shlex
 
-from harness.model import BUILT, WARNINGS, CaseResult, Outcome
+from harness.model import BUILT, JOB, WARNINGS, CaseResult, Outcome
 from harness.results.journal import JobReport, RunReport
 
-STAGES = (*BUILT, "initramfs", "accelerator", "guest", "retry")
+STAGES = (*BUILT, "initramfs", "accelerator", "guest", "retry", "worker", JOB)
 """What is reported like a suite, but cannot be asked for."""
 
 _OF_A_GUEST = ("--selftests", "--hosts")

@@ -32,7 +32,7 @@ def summary(report: RunReport, console: Console) -> None:
     console.print(_points(report) if max(points.values(), default=0) > _FEW_POINTS else _suites(report))
     _values(report, console)
     if report.outlived:
-        console.print("\nKnown to be red (configs/known.toml), but passes:")
+        console.print("\nXPASS, known failures (configs/known.toml) that passed:")
     for known, jobs in report.outlived:
         where = " ".join(job.name for job in jobs)
         console.print(f"  {escape(clean(known.case))} ({where}): {escape(clean(known.reason))}", highlight=False, soft_wrap=True)
@@ -81,9 +81,9 @@ def _points(report: RunReport) -> Table:
 
 
 def _cut_short(report: RunReport, console: Console) -> None:
-    """If it was, why, and what goes on with it."""
-    if report.cut_short:
-        console.print(f"\n{escape(clean_text(report.cut_short))}", style="red", highlight=False)
+    """If it was, why, and what goes on with it; or why the run shows nothing."""
+    if why := report.cut_short or report.unproved:
+        console.print(f"\n{escape(clean_text(why))}", style="red", highlight=False)
     if again := resume(report):
         console.print(f"To go on with it:\n    $ {escape(again)}", highlight=False, soft_wrap=True)
 
@@ -172,11 +172,13 @@ def _red(report: RunReport, result: CaseResult, jobs: Sequence[JobReport], conso
 
 
 def closing_line(report: RunReport) -> str:
-    """`121 passed, 2 failed, 3 skipped`, and whether that is all."""
+    """`121 passed, 2 failed, 3 skipped, 4 xfail`, and whether that is all. Of the last ones, only those that there are."""
     counts = report.count()
-    passed = counts.get(Outcome.PASS, 0)
-    skipped = counts.get(Outcome.SKIP, 0) + counts.get(Outcome.XFAIL, 0)
-    flaky = counts.get(Outcome.FLAKY, 0)
-    failed = sum(counts.values()) - passed - skipped - flaky
-    cut_short = "; the run was cut short" if report.cut_short else ""
-    return f"{passed} passed, {failed} failed, {skipped} skipped{f', {flaky} flaky' if flaky else ''}{cut_short}"
+    passed, skipped, xfail, flaky = (
+        counts.get(outcome, 0) for outcome in (Outcome.PASS, Outcome.SKIP, Outcome.XFAIL, Outcome.FLAKY)
+    )
+    failed = sum(counts.values()) - passed - skipped - xfail - flaky
+    more = {"xfail": xfail, "flaky": flaky, "XPASS": len(report.outlived)}
+    words = [f"{passed} passed", f"{failed} failed", f"{skipped} skipped", *(f"{n} {name}" for name, n in more.items() if n)]
+    ending = "; the run was cut short" if report.cut_short else "; nothing was tested" if report.unproved else ""
+    return f"{', '.join(words)}{ending}"

@@ -14,7 +14,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from harness import arch, toml
+from harness import arch, datafile
+from harness.datafile import Lines
 from harness.errors import UserError
 from harness.model import ABSENT, Claim, Condition, Measure, Setting
 
@@ -25,16 +26,25 @@ Entry = Claim | Measure
 _SYMBOL = re.compile(r"(?!CONFIG_)[A-Za-z0-9_]+")
 
 
+class _File(Struct, frozen=True):
+    path: Path
+    lines: Lines
+
+    def where(self, *keys: str | int) -> str:
+        """The file and the line of a key, or of the nearest table around it."""
+        return f"{self.path}:{self.lines.of(*keys)}"
+
+
 class _Place(Struct, frozen=True):
     """One entry in its file."""
 
-    document: toml.Document
+    file: _File
     table: str
     number: int
     case: str
 
     def where(self, *keys: str) -> str:
-        return self.document.where(self.table, self.number, *keys)
+        return self.file.where(self.table, self.number, *keys)
 
     def error(self, what: str, hint: str, *keys: str) -> UserError:
         return UserError(f"{self.where(*keys)}: '{self.case}': {what}", hint=hint)
@@ -94,14 +104,14 @@ def read_measures(path: Path) -> tuple[tuple[Measure, ...], tuple[Condition, ...
     return measures, (*common, *_conditions(document, "bench", "measure", file.measure))
 
 
-def _read(path: Path, kind: type[T]) -> tuple[T, toml.Document] | None:
-    try:
-        return toml.read(path, kind, hint=f"see docs/adding.md and patches/fprobe-on-fgraph/{path.name}")
-    except FileNotFoundError:
+def _read(path: Path, kind: type[T]) -> tuple[T, _File] | None:
+    if not (path.exists() or path.is_symlink()):  # a link to nowhere is a mistake
         return None
+    value, lines = datafile.read(path, kind, hint=f"see docs/adding.md and patches/fprobe-on-fgraph/{path.name}")
+    return value, _File(path, lines)
 
 
-def _check_entries(document: toml.Document, table: str, entries: Sequence[Entry], needed: Sequence[str]) -> None:
+def _check_entries(document: _File, table: str, entries: Sequence[Entry], needed: Sequence[str]) -> None:
     """There is at least one; each has a name of its own, all that it needs, and a deadline."""
     if not entries:
         raise UserError(f"{document.where(table)}: no [[{table}]]", hint="a file without any must not be there")
@@ -156,7 +166,7 @@ def _check_limits(entry: Measure, place: _Place) -> None:
         raise place.error("limits-for without limits", "add at-least and at-most, or remove it", "limits-for")
 
 
-def _conditions(document: toml.Document, suite: str, table: str, entries: Iterable[Entry]) -> tuple[Condition, ...]:
+def _conditions(document: _File, suite: str, table: str, entries: Iterable[Entry]) -> tuple[Condition, ...]:
     found = []
     for number, entry in enumerate(entries):
         limits = entry.limits_for if isinstance(entry, Measure) else {}

@@ -58,12 +58,16 @@ class Artefacts:
                 self._damaged.add(digest)  # tidied away
                 return False
             if not good or file_digest(packed) != content:
-                self._damaged.add(digest)
-                self._say(f"shared cache: {kind}/{digest} is damaged, and made again")
+                self.reject(kind, digest)
                 return False
             archive.unpack(packed, into)
             return True
         return False
+
+    def reject(self, kind: str, digest: str) -> None:
+        """What was fetched is not what it should be: the next `store` replaces it."""
+        self._damaged.add(digest)
+        self._say(f"shared cache: {kind}/{digest} is damaged, and made again")
 
     def store(self, kind: str, digest: str, folder: Path) -> None:
         """Give others what is in `folder`, unless they have it."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 
 import msgspec
@@ -14,10 +14,11 @@ from msgspec import Struct
 
 from harness.durations import Durations
 from harness.errors import CommandFailed, InfrastructureError
-from harness.guest import Boot, Guest, GuestGone, GuestTimeout, PlaceLost
-from harness.logs.splat import Splat
+from harness.guest import Boot, Guest, GuestGone, PlaceLost
 from harness.model import CaseResult, Outcome
+from harness.suites import verdict
 from harness.suites.base import Case, Selection, Suite, Target
+from harness.suites.verdict import Complaints, Explain
 
 Emit = Callable[[CaseResult], None]
 Start = Callable[[Boot, str], AbstractContextManager[Guest]]
@@ -39,7 +40,10 @@ _LEEWAY = 3
 """A case has at least so many times what it took before: a machine is not always as busy as it was then."""
 
 _FRESH = 10
-"""How often a guest that splatted is replaced: a kernel that splats at everything would boot for ever."""
+"""How often a session replaces a guest that splatted: a kernel that splats at everything would boot as
+often as there are cases. What is green in a guest that is not replaced is lost: lockdep is off after
+its first report (debug_locks_off in lib/debug_locks.c), UBSAN reports each place once, and ftrace may
+have switched itself off."""
 
 
 class Before(Struct, frozen=True):
@@ -73,6 +77,10 @@ class _Serving:
         self.judged = judged
         self.booted = False
         """The last time."""
+        self.lost = False
+        """Its last guest was."""
+        self.clean = True
+        """Its last boot was, or nothing is known of it."""
         self.boots = 0
         self.misboots = 0
         self.excuses = _MISBOOTS
@@ -95,11 +103,13 @@ class Session:
         name: str = "",
         hangs: Callable[[str], str] = lambda case: "",
         before: Before = NOTHING,
-        explain: Callable[[str], str] = str,
+        explain: Explain = str,
+        known: Callable[[CaseResult], bool] = lambda result: False,
     ) -> None:
         """`quiet` are the kernel parameters for a boot that nobody judges: all but the first. `name` tells this session's guests
         from those of another one of the same kernel. `hangs` says why a case, by its id, must not be run unless it is named, if
-        so. `before` is what is not to be done once more. `explain` adds to the kernel's reports what its symbols tell."""
+        so. `before` is what is not to be done once more. `explain` adds to the kernel's reports what its symbols tell. `known`
+        is true for a red case that an entry of known.toml covers: a splat at boot that is expected costs no case."""
         self._suites = suites
         self._target = target
         self._boot = boot
@@ -111,6 +121,7 @@ class Session:
         self._lock = threading.Lock()
         self._before = before
         self._explain = explain
+        self._known = known
         self._stranded = Outcome.LOST
         """What becomes of cases for which no guest is left: our fault, if it was we who could not start one."""
         self._joined = 0
@@ -176,87 +187,153 @@ class Session:
         while self._queue or not now.judged or (number == 1 and self._in_order):
             now.boots += 1
             try:
+                now.lost = False
                 with self._start(self._quiet if now.judged else self._boot, log) as guest:
-                    if not self._use(guest, number, now):
-                        break
+                    useful = self._use(guest, number, now)
+                # What the kernel printed until QEMU was gone has been read now. Of a guest that was lost,
+                # its case is red already, and an NMI of ours may have provoked more.
+                if not now.lost and (complaints := _complaints(guest)):
+                    self._emit(self._console(complaints, f"console after the last case{now.who}"))
+                if not useful:
+                    break
             except PlaceLost:
                 # The way to it broke, which says nothing of the kernel; the next one is started elsewhere.
                 now.boots -= 1
 
     def _use(self, guest: Guest, number: int, now: _Serving) -> bool:
-        """Wait for it, judge it if nobody has, and run cases. False if there is no use in another boot."""
+        """Wait for the agent, judge the boot, and run cases. False if there is no use in another boot."""
         try:
             guest.wait_for_agent()
-        except GuestGone as gone:
-            outcome, title, evidence = self._what_killed(gone)
+        except GuestGone as error:
+            outcome, title, evidence = verdict.gone(error, self._explain)
             which = f" at boot {now.boots}" if now.booted else ""
             self._emit(CaseResult("boot", f"agent{now.who}{which}", outcome, diagnostic=title, log=evidence))
+            now.lost = True
             # If it could boot before, once more; it is not tried a third time.
             again, now.booted = now.booted, False
             self._unbootable |= not again
             return again
         now.booted = True
-        splats = guest.console.take_splats()
+        complaints = _complaints(guest)
         if now.excuses and guest.misboot:
-            now.misboots += 1
-            now.excuses -= 1
-            now.boots -= 1
-            titles, text = self._told(splats)
-            said = f"started again: {guest.misboot}\n{titles}".strip()
-            self._emit(CaseResult("boot", f"misboot {now.misboots}{now.who}", Outcome.SKIP, diagnostic=said, log=text))
+            self._report_misboot(guest, complaints, now)
             return True
-        if splats:
+        # What must hold of every guest before anything that it says counts, is checked here.
+        distrust = self._judge(guest, complaints, now)
+        was_clean, now.clean = now.clean, not distrust
+        if distrust and was_clean and self._replace():
+            return True
+        self._take_cases(guest, number, now, distrust)
+        return True
+
+    def _report_misboot(self, guest: Guest, complaints: Complaints, now: _Serving) -> None:
+        """The machine went wrong, which excuses what follows from it and nothing else."""
+        now.misboots += 1
+        now.excuses -= 1
+        now.boots -= 1
+        excused = not complaints.gaps and all(guest.follows_from_misboot(splat) for splat in complaints.splats)
+        outcome = Outcome.SKIP if excused else complaints.outcome
+        why = f"started again: {guest.misboot}\n{complaints.titles}".strip()
+        log = complaints.log(self._explain)
+        self._emit(CaseResult("boot", f"misboot {now.misboots}{now.who}", outcome, diagnostic=why, log=log))
+
+    def _judge(self, guest: Guest, complaints: Complaints, now: _Serving) -> str:
+        """Report what the boot showed. Returns why the guest is not to be trusted, if so."""
+        distrust = ""
+        if complaints:
             which = "" if now.boots == 1 else f" of boot {now.boots}"
-            self._emit(self._console(splats, f"console{which}{now.who}"))
+            result = self._console(complaints, f"console{which}{now.who}")
+            self._emit(result)
+            if complaints.splats and not self._known(result):
+                distrust = f"the kernel had splatted while it booted: {complaints.splats[0].title}"
         now.excuses = _MISBOOTS
         if now.judged:
             self._durations.note("boot", guest.boot_seconds)
         else:
-            self._judge(guest, clean=not splats)
+            self._judge_first(guest, clean=not complaints)
             self._before.note_judged()
             now.judged = True
-        self._take_cases(guest, number, now.who)
-        return True
+        return distrust
 
-    def _judge(self, guest: Guest, clean: bool) -> None:
+    def _judge_first(self, guest: Guest, clean: bool) -> None:
         for suite, selection in self._suites:
             for result in suite.judge_boot(guest.boot_log, self._target, guest):
-                # A splat on the console was said already, whether that case was asked for or not.
+                # A splat on the console was reported already, whether that case was asked for or not.
                 if selection.wants(result.name) and (clean or result.id != "boot:console"):
                     self._emit(result)
 
-    def _take_cases(self, guest: Guest, number: int, who: str) -> None:
+    def _replace(self) -> bool:
+        """Whether a guest that splatted is to be replaced."""
+        with self._lock:
+            if not self._fresh:
+                return False
+            self._fresh -= 1
+            return True
+
+    def _take_cases(self, guest: Guest, number: int, now: _Serving, distrust: str) -> None:
         """Until none is left, or the guest is gone, or cannot be trusted any more: a bug may have switched tracing off for good
-        (ftrace_kill in kernel/trace/ftrace.c), and then all that comes after it fails."""
+        (ftrace_kill in kernel/trace/ftrace.c), and then all that comes after it fails. `distrust` is why it cannot be trusted
+        from the beginning."""
         while planned := self._take(number):
-            known = self._durations.expect(planned.id, 0.0) / guest.patience
-            case = msgspec.structs.replace(planned.case, seconds=max(planned.case.seconds, _LEEWAY * known))
             try:
-                results = planned.suite.run(case, guest, self._target)
+                results = planned.suite.run(self._with_deadline(planned, guest), guest, self._target)
             except PlaceLost:
-                self._give_back(planned)
+                self._way_broke(planned, guest)
                 raise
-            except GuestGone as gone:
-                outcome, title, evidence = self._what_killed(gone)
+            except GuestGone as error:
+                outcome, title, evidence = verdict.gone(error, self._explain)
                 for name in planned.names:
                     self._emit(CaseResult(planned.suite.name, name, outcome, diagnostic=title, log=evidence))
-                while planned.suite.in_order and self._in_order:
-                    self._lose(self._in_order.popleft(), "the guest that ran what comes before it is gone")
+                self._lose_the_order(planned)
+                now.lost = True
                 return
             self._durations.note(planned.id, sum(result.seconds for result in results))
-            splats = guest.console.take_splats()
-            for result in self._complete(planned, results, splats):
-                self._emit(result)
-            if splats and not planned.suite.in_order and self._fresh:
-                self._fresh -= 1
-                return
+            complaints = _complaints(guest)
+            self._emit_all(planned, results, complaints, distrust)
+            if complaints.splats:
+                if not planned.suite.in_order and self._replace():
+                    return
+                distrust = distrust or self._why_kept(planned, complaints)
+        now.lost = not self._end(guest, now.who)
+
+    def _end(self, guest: Guest, who: str) -> bool:
+        """Whether the guest lives to the end."""
         try:
             guest.run("true", "end", 10)
-        except GuestGone as gone:
-            outcome, title, evidence = self._what_killed(gone)
+        except GuestGone as error:
+            outcome, title, evidence = verdict.gone(error, self._explain)
             self._emit(CaseResult("boot", f"console after the last case{who}", outcome, diagnostic=title, log=evidence))
-        if splats := guest.console.take_splats():
-            self._emit(self._console(splats, f"console after the last case{who}"))
+            return False
+        return True
+
+    def _with_deadline(self, planned: _Planned, guest: Guest) -> Case:
+        seconds = self._durations.expect(planned.id, 0.0) / guest.patience
+        return msgspec.structs.replace(planned.case, seconds=max(planned.case.seconds, _LEEWAY * seconds))
+
+    def _why_kept(self, planned: _Planned, complaints: Complaints) -> str:
+        title = complaints.splats[0].title
+        if planned.suite.in_order:
+            return f"its guest had splatted in an earlier case ({planned.case.label}): {title}"
+        return f"its guest had splatted before ({title}), and {_FRESH} guests that had were replaced already"
+
+    def _way_broke(self, planned: _Planned, guest: Guest) -> None:
+        """Nothing is known of the case, and it runs again; unless the kernel had complained already."""
+        complaints = _complaints(guest)
+        if not complaints.splats:
+            self._give_back(planned)
+            return
+        self._emit_all(planned, [], complaints, "")
+        self._lose_the_order(planned)
+
+    def _lose_the_order(self, planned: _Planned) -> None:
+        """What builds upon a case of a guest that is gone."""
+        while planned.suite.in_order and self._in_order:
+            self._lose(self._in_order.popleft(), "the guest that ran what comes before it is gone")
+
+    def _emit_all(self, planned: _Planned, results: Sequence[CaseResult], complaints: Complaints, distrust: str) -> None:
+        completed = verdict.complete(planned.suite.name, planned.names, results, complaints, distrust, self._explain)
+        for result in completed:
+            self._emit(result)
 
     def _lose(self, planned: _Planned, why: str, outcome: Outcome = Outcome.LOST) -> None:
         for name in planned.names:
@@ -276,35 +353,10 @@ class Session:
             return self._in_order.popleft() if number == 1 else None
         return None
 
-    def _complete(self, planned: _Planned, results: Sequence[CaseResult], splats: Sequence[Splat]) -> Iterator[CaseResult]:
-        """A splat turns what the case said into a crash; a name that it did not report is lost."""
-        reported = {result.name: result for result in results}
-        titles, evidence = self._told(splats)
-        for name in planned.names:
-            result = reported.get(name)
-            if result is None:
-                said = next((other for other in results), None)
-                why = f"planned, but never reported ({said.diagnostic})" if said else "planned, but never reported"
-                result = CaseResult(planned.suite.name, name, Outcome.LOST, diagnostic=why, log=said.log if said else "")
-            if splats:
-                log = f"{evidence}\nthe test itself: {result.outcome}\n{result.log}".strip()
-                result = msgspec.structs.replace(result, outcome=Outcome.CRASH, diagnostic=titles, log=log)
-            yield result
+    def _console(self, complaints: Complaints, name: str) -> CaseResult:
+        return verdict.console(name, complaints, self._explain)
 
-    def _what_killed(self, gone: GuestGone) -> tuple[Outcome, str, str]:
-        if not gone.splats:
-            outcome = Outcome.TIMEOUT if isinstance(gone, GuestTimeout) else Outcome.LOST
-            return outcome, gone.message, self._explain(gone.console)
-        titles, text = self._told(gone.splats)
-        if isinstance(gone, GuestTimeout):
-            text += f"\n{gone.message}\n{self._explain(gone.console)}"
-        return Outcome.CRASH, titles, text
 
-    def _console(self, splats: Sequence[Splat], name: str) -> CaseResult:
-        titles, text = self._told(splats)
-        return CaseResult("boot", name, Outcome.CRASH, diagnostic=titles, log=text)
-
-    def _told(self, splats: Sequence[Splat]) -> tuple[str, str]:
-        """The titles, one a line, and the texts."""
-        text = "\n".join(splat.text for splat in splats)
-        return "\n".join(splat.title for splat in splats), self._explain(text) if text else ""
+def _complaints(guest: Guest) -> Complaints:
+    """Those since the last call."""
+    return Complaints(tuple(guest.console.take_splats()), tuple(guest.console.take_gaps()))

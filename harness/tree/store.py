@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import lzma
+import os
 import re
 import shutil
 import stat
 import subprocess
 import tarfile
 import threading
+import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
@@ -20,8 +23,12 @@ from harness import process
 from harness.cache import Cache, digest_of
 from harness.errors import CommandFailed, InfrastructureError, UserError
 
-_NOT_BUILT = ("Documentation", "MAINTAINERS", "CREDITS", "LICENSES", "tools/testing", "tools", "arch")
-"""What no build reads. `tools` and `arch` themselves are listed by their folders."""
+NOT_BUILT = ("Documentation", "MAINTAINERS", "CREDITS", "LICENSES", "tools/testing")
+"""What no build reads, but for `_READ_ALL_THE_SAME`."""
+_READ_ALL_THE_SAME = ("Documentation/Kconfig",)
+"""The top Kconfig has it."""
+_SPLIT = ("tools", "arch")
+"""Folders of which only some subfolders count."""
 
 _CONFIGURES = re.compile(r"(?:\t|/)(?:Kconfig[^/]*|configs/.*)$|\t(?:scripts/|init/|Makefile$|arch/[^/]+/(?:Makefile$|tools/))")
 """Paths of what has a say in a configuration: Kconfig files, and what tries the compiler for them."""
@@ -67,16 +74,15 @@ class Store:
     def content(self, commit: str, folders: Sequence[str]) -> str:
         """A digest of all that a kernel is built from whose architecture has the `folders` of arch/: commits that differ in
         documentation, in tests or in other architectures only, share it."""
-        top, below = self.git("ls-tree", commit), self.git("ls-tree", commit, "tools/", "arch/")
+        top = self.git("ls-tree", commit)
+        below = self.git("ls-tree", commit, *(f"{folder}/" for folder in _SPLIT), *_READ_ALL_THE_SAME)
         entries = [line.partition("\t") for line in [*top.stdout.splitlines(), *below.stdout.splitlines()]]
-        wanted = {f"arch/{name}" for name in folders}
-        return digest_of(
-            *(
-                f"{entry} {path}"
-                for entry, _, path in entries
-                if path not in _NOT_BUILT and (path in wanted or not (path.startswith("arch/") and " tree " in entry))
-            )
-        )
+        built = [
+            f"{entry} {path}"
+            for entry, _, path in entries
+            if path not in _SPLIT and is_built(f"{path}/" if " tree " in entry else path, folders)
+        ]
+        return digest_of(*built)
 
     def configuration(self, commit: str) -> str:
         """A digest of all that a configuration is made from."""
@@ -159,8 +165,13 @@ class Store:
         # An annotated tag is an object of its own.
         return self.rev_parse(f"refs/harness/{ref}^{{commit}}")
 
+    def tree(self, commit: str) -> str:
+        """The id of all of its content."""
+        return self.rev_parse(f"{commit}^{{tree}}")
+
     def work_tree(self, name: str, commit: str) -> Path:
-        """A work tree at `commit`, as it was committed. Moving one between commits touches only the files that differ."""
+        """A work tree at `commit`, as it was committed. Moving one between commits touches only the files that differ; those are
+        newer then than whatever lies in the build directories beside it, so that make sees each of them as changed."""
         path = self.cache.directory("work") / name / "source"
         # What a git that was killed left behind: the cache is locked, so there is no other.
         for lock in self.path.glob("worktrees/*/*.lock"):
@@ -172,8 +183,21 @@ class Store:
             self.git("worktree", "add", "--quiet", "--force", "--detach", path, commit)
             return path
         process.run(["git", "-C", path, "am", "--abort"], env=IDENTITY, check=False)
+        newest = _newest(path.parent)
+        changed = _listed(path, "diff", "--name-only", "-z", "HEAD", commit) + _listed(path, "diff", "--name-only", "-z")
         process.run(["git", "-C", path, "checkout", "--quiet", "--force", "--detach", commit], env=IDENTITY)
         process.run(["git", "-C", path, "clean", "--quiet", "-ffdx"])
+        stamp = time.time_ns()
+        if newest >= stamp:
+            # The machine's clock was set back: what is built from now on is older than what it is built into.
+            for output in path.parent.iterdir():
+                if output != path and output.is_dir():
+                    shutil.rmtree(output)
+        # A file system's clock ticks every few milliseconds, and make takes an object that is as old as its source for up to
+        # date.
+        for name in changed:
+            with contextlib.suppress(FileNotFoundError):
+                os.utime(path / name, ns=(stamp, stamp), follow_symlinks=False)
         return path
 
     def sources(self, commit: str) -> Path:
@@ -184,6 +208,36 @@ class Store:
                 self.work_tree("build", commit)
                 _sources[self.path] = commit
         return self.cache.directory("work") / "build" / "source"
+
+
+def is_built(path: str, folders: Sequence[str]) -> bool:
+    """Whether a kernel is built from `path`, a file of the tree or a folder with a slash behind it, if its architecture has the
+    `folders` of arch/."""
+    if path in _READ_ALL_THE_SAME:
+        return True
+    if any(path.startswith(f"{name}/") or path == name for name in NOT_BUILT):
+        return False
+    top, *inside = path.split("/")
+    return top != "arch" or len(inside) < 2 or inside[0] in folders
+
+
+def _newest(folder: Path) -> int:
+    """The newest time, in nanoseconds, of a file in the build directories of `folder`, which lie beside its work tree."""
+    built = (file for output in folder.iterdir() if output.name != "source" and output.is_dir() for file in _files(output))
+    return max((file.stat(follow_symlinks=False).st_mtime_ns for file in built), default=0)
+
+
+def _files(folder: Path) -> Iterator[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _files(Path(entry.path))
+            else:
+                yield entry
+
+
+def _listed(path: Path, *arguments: str) -> list[str]:
+    return [name for name in process.run(["git", "-C", path, *arguments], env=IDENTITY).stdout.split("\0") if name]
 
 
 def _decompressed(path: Path) -> IO[bytes]:

@@ -27,7 +27,7 @@ LAYERS = [
     ["ccache"],
     ["cache", "arch", "packages"],
     ["logs"],
-    ["model", "process", "paths", "archive", "toml"],
+    ["model", "process", "paths", "archive", "datafile"],
     ["errors"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

@@ -92,6 +92,7 @@ def test_ktap_without_any_case_is_no_success(tmp_path: Path) -> None:
 
 def test_scan(tmp_path: Path) -> None:
     log = "[    1.0] Booting\n[    2.0] WARNING: CPU: 0 PID: 1 at kernel/trace/fgraph.c:12 foo+0x1/0x2\n"
+    log += "[    2.0] Kernel panic - not syncing: panic_on_warn set\n"
     done = harness("scan", "--format", "json", "-", cwd=tmp_path, stdin=log)
     assert done.returncode == 1
     assert json.loads(done.stdout) == {
@@ -101,10 +102,15 @@ def test_scan(tmp_path: Path) -> None:
                 "title": "WARNING: CPU: 0 PID: 1 at kernel/trace/fgraph.c:12 foo+0x1/0x2",
                 "function": "foo",
                 "line": 2,
+                "fatal": True,
+                "sequels": ["Kernel panic - not syncing: panic_on_warn set"],
             }
         ]
     }
+    assert "then Kernel panic" in harness("scan", cwd=tmp_path, stdin=log).stdout
     assert harness("scan", cwd=tmp_path, stdin="[    1.0] Booting\n").returncode == 0
+    # What `dmesg --decode` writes.
+    assert harness("scan", cwd=tmp_path, stdin="kern  :err   : [    1.0] [      T0] BUG: odd\n").returncode == 1
 
 
 def test_series_check(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from harness.errors import InfrastructureError, UserError
 from harness.model import CaseResult, Outcome, Point
 from harness.progress import Progress
 from harness.request import Request
-from harness.results import JobReport, RunReport, journal, kcidb, text
+from harness.results import History, JobReport, RunReport, journal, kcidb, text
 from harness.results.reproduce import reproduce
 from tests import fake
 
@@ -31,6 +31,7 @@ class Bench:
             fragment = tmp_path / "configs" / f"{name}.config"
             fragment.parent.mkdir(parents=True, exist_ok=True)
             fragment.write_text("CONFIG_FTRACE=y\n")
+        (tmp_path / "configs" / "known.toml").write_text("")
         monkeypatch.setattr(paths, "CONFIGS", tmp_path / "configs")
         fake.repository(tmp_path / "linux")
 
@@ -50,11 +51,17 @@ class Bench:
             series_spec=str(series), tree_spec=f"git:{self.path}/linux#main", cache=self.cache, **{**words, **more}
         )
 
-    def run(self, wanted: Request, plan: pipeline.Plan = pipeline.everything, again: Path | None = None) -> RunReport:
+    def run(
+        self,
+        wanted: Request,
+        plan: pipeline.Plan = pipeline.everything,
+        again: Path | None = None,
+        history: History | None = None,
+    ) -> RunReport:
         with Progress(Console(file=io.StringIO())) as progress:
             if again:
-                return pipeline.resume(wanted, self.cache, again, progress, plan)
-            return pipeline.run(wanted, self.cache, self.path / "runs", progress, plan)
+                return pipeline.resume(wanted, self.cache, again, progress, plan, history)
+            return pipeline.run(wanted, self.cache, self.path / "runs", progress, plan, history)
 
 
 @pytest.fixture
@@ -154,7 +161,9 @@ def test_sixteen_patches_take_six_kernels(bench: Bench, culprit: int) -> None:
     assert found.kernels <= 6
     assert len(report.jobs) == found.kernels
     assert "main.c" in found.diffstat
-    assert (found.good or found.bad, report.finished and report.finished.exit_code) != ("", 0)
+    assert report.finished and report.finished.exit_code == 1
+    expected = ["base", *(f"{number:04d}" for number in range(1, 16)), "last"]
+    assert (found.good, found.bad) == (expected[culprit - 1], expected[culprit])
     console = Console(file=io.StringIO(), width=200)
     text.bisected(report, console)
     shown = console.file.getvalue()  # type: ignore[attr-defined]

@@ -28,6 +28,7 @@ def report(directory: Path, *results: CaseResult) -> RunReport:
         events.write(journal.JobProperties(1.0, "x86_64", "last", {"release": "6.12.99"}))
         for result in results:
             events.write(journal.CaseFinished(2.0, "x86_64", "last", result))
+        events.write(journal.JobFinished(2.0, "x86_64", "last"))
         events.write(journal.RunFinished(3.0, 1))
     return read_run(directory)
 
@@ -71,7 +72,7 @@ def test_summary_names_every_red_case_and_how_to_repeat_it(tmp_path: Path) -> No
     assert "--points last --suite 'kunit:s.param[[]1]'\n" in shown
     assert "$ harness build --tree T --arch x86_64 --points last\n" in shown
     assert shown.count("$ harness run --") - shown.count("--resume") == sum(not outcome.green for outcome in Outcome) + 1
-    assert text.closing_line(found) == "1 passed, 8 failed, 2 skipped, 1 flaky"
+    assert text.closing_line(found) == "1 passed, 8 failed, 1 skipped, 1 xfail, 1 flaky"
 
 
 def test_json(tmp_path: Path) -> None:
@@ -89,6 +90,8 @@ def test_json(tmp_path: Path) -> None:
         "unit": "",
         "ran": True,
         "tries": [],
+        "known": "",
+        "was": None,
     }
 
 
@@ -129,6 +132,7 @@ def test_red_stays_red_under_the_same_name(tmp_path: Path) -> None:
         events.write(journal.JobStarted(0, "x86_64", "last"))
         for outcome in (Outcome.PASS, Outcome.FAIL, Outcome.PASS):
             events.write(journal.CaseFinished(0, "x86_64", "last", CaseResult("command", "true", outcome)))
+        events.write(journal.JobFinished(0, "x86_64", "last"))
     assert read_run(tmp_path).count() == {Outcome.FAIL: 1}
 
 
@@ -151,7 +155,7 @@ def test_full_disk_leaves_a_journal_that_can_be_read(tmp_path: Path) -> None:
         events.write(journal.RunFinished(2.0, 3, "error: the disk is full"))
     found = read_run(tmp_path)
     assert found.finished is not None
-    assert len(found.results) == 1
+    assert [result.id for result in found.results] == ["s:a", "job:x86_64/last"]
 
 
 def test_run_that_goes_on_tries_errors_again_and_nothing_else(tmp_path: Path) -> None:
@@ -166,7 +170,7 @@ def test_run_that_goes_on_tries_errors_again_and_nothing_else(tmp_path: Path) ->
     assert found.finished is None
     assert found.jobs["x86_64", "base"].finished
     assert not found.jobs["x86_64", "last"].finished
-    assert [len(job.cases) for job in found.jobs.values()] == [2, 1]
+    assert [list(job.cases) for job in found.jobs.values()] == [["s:0", "s:1"], ["s:0", "job:x86_64/last"]]
 
 
 def test_only_one_writes(tmp_path: Path) -> None:

@@ -7,20 +7,22 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import pytest
 
 from harness.cache import Cache
 from harness.durations import Durations
 from harness.errors import InfrastructureError
-from harness.guest import Boot, Guest, GuestLost, PlaceLost
+from harness.guest import Boot, Guest, PlaceLost
 from harness.model import CaseResult, Outcome
 from harness.suites import Selection, Session, Suite, Target
 from harness.suites.base import Case
 from harness.suites.runner import NOTHING, Before
+from tests.fake_guest import FakePlace, Script, dies, prints
 
 CASES = 40
+SLOWNESS = 5
 
 
 class Numbers(Suite):
@@ -41,40 +43,8 @@ class Numbers(Suite):
         if case.label in self.breaks:
             self.breaks.remove(case.label)
             raise PlaceLost("the way is broken", "")
-        if case.label == "7":
-            raise GuestLost("the guest is gone", "last words")
-        guest.run("true", "case", 1)
+        guest.run("true", f"case-{case.label}", 10)
         return [CaseResult(self.name, case.label, Outcome.PASS)]
-
-
-class Quiet:
-    """A guest that does as it is told and says nothing."""
-
-    console: Any
-    boot_seconds = 0.0
-    patience = 5
-    boot_log: tuple[str, ...] = ()
-
-    def __init__(self, alive: bool, misboots: list[str]) -> None:
-        self.console = self
-        self._alive = alive
-        self.misboot = misboots.pop() if misboots else ""
-
-    def wait_for_agent(self) -> None:
-        if not self._alive:
-            raise GuestLost("it never booted", "")
-
-    def run(self, script: str, label: str, seconds: float) -> None:
-        pass
-
-    def read(self, start: int, end: int | None = None) -> Iterator[str]:
-        return iter(())
-
-    def take_splats(self) -> list[Any]:
-        return []
-
-    def tail(self) -> str:
-        return ""
 
 
 class Bench:
@@ -91,13 +61,14 @@ class Bench:
         self.booted: list[str] = []
         self._dead = dead
         self._broken = broken
-        self.misboots: list[str] = []
+        self._directory = directory
+        self.misboots = 0
         self.numbers = Numbers()
         suites = [(self.numbers, Selection("numbers", globs))]
         earlier = Durations(Cache(directory), "none")
         earlier.note("numbers:3", 100.0)
         earlier.save()
-        boot, durations = Boot(Path("image"), Path("initramfs")), Durations(Cache(directory), "none")
+        boot, durations = Boot(Path("image"), Path("initramfs"), slowness=SLOWNESS), Durations(Cache(directory), "none")
         self.session = Session(
             suites,
             cast(Target, None),
@@ -115,7 +86,15 @@ class Bench:
         self.booted.append(name)
         if name in self._broken:
             raise InfrastructureError("no QEMU")
-        yield cast(Guest, Quiet(name not in self._dead, self.misboots))
+        script = Script(commands={"case-7": (dies,)})
+        if name in self._dead:
+            script = Script(boot=(prints("booting"), dies))
+        elif self.misboots:
+            self.misboots -= 1
+            wrong = prints("tsc: Marking TSC unstable due to could not calculate TSC khz")
+            script = Script(boot=(wrong,), commands={"case-7": (dies,)})
+        with FakePlace(script).guest(self._directory, boot=boot, name=name) as guest:
+            yield guest
 
     def run(self, guests: int) -> list[bool]:
         numbers = [self.session.join() for _ in range(guests)]
@@ -209,12 +188,12 @@ def test_another_guest_only_where_it_is_worth_its_boot(tmp_path: Path) -> None:
 
 def test_machine_that_goes_wrong_is_started_again_but_not_for_ever(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    bench.misboots = ["wrong", "wrong"]
+    bench.misboots = 2
     bench.run(1)
     assert bench.booted == ["console"] * 4  # two wrong, one right, one more after case 7
     assert bench.outcomes() == {Outcome.PASS: CASES - 1, Outcome.LOST: 1}
     bench = Bench(tmp_path)
-    bench.misboots = ["wrong"] * 100
+    bench.misboots = 100
     bench.run(1)
     assert bench.outcomes() == {Outcome.PASS: CASES - 1, Outcome.LOST: 1}
 
@@ -222,7 +201,7 @@ def test_machine_that_goes_wrong_is_started_again_but_not_for_ever(tmp_path: Pat
 def test_what_took_long_before_is_given_longer(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.run(1)
-    assert bench.numbers.deadlines["3"] == 3 * 100 / Quiet.patience
+    assert bench.numbers.deadlines["3"] == 3 * 100 / SLOWNESS
     assert bench.numbers.deadlines["4"] == 1
 
 

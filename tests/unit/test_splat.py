@@ -113,6 +113,7 @@ def test_oops_and_its_panic_are_one_report() -> None:
     ]
     (found,) = splat.scan(log)
     assert (found.kind, found.function, found.line, found.fatal) == ("page-fault", "broken_function", 1, True)
+    assert found.sequels == ("Oops: 0000 [#1] PREEMPT SMP", "Kernel panic - not syncing: Fatal exception")
     assert found.text == "\n".join(log)
 
 
@@ -181,3 +182,219 @@ def test_backtraces_of_other_cpus_belong_to_the_report() -> None:
 def test_text_of_a_warning_and_its_place_are_one_report() -> None:
     log = ["refcount_t: underflow; use-after-free.", REPORT.decode().partition("] ")[2]]
     assert [found.kind for found in splat.scan(log)] == ["refcount"]
+
+
+def titles(log: list[str]) -> list[tuple[str, tuple[str, ...]]]:
+    return [(found.kind, found.sequels) for found in splat.scan(log)]
+
+
+OOPS = "Oops: 0000 [#1] PREEMPT SMP"
+PANIC = "Kernel panic - not syncing: Fatal exception"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "BUG: kernel NULL pointer dereference, address: 0000000000000000",
+        "Unable to handle kernel paging request at virtual address dead000000000122",
+        "kernel BUG at kernel/trace/fgraph.c:300!",
+        "list_del corruption. prev->next should be ffff, but was 0000.",
+        "Oops: 0000 [#1] PREEMPT SMP",
+        "Kernel stack overflow.",
+        "CFI failure at f+0x1/0x2 (target: g+0x0/0x1; expected type: 0x1)",
+    ],
+)
+def test_oops_is_part_of_what_leads_to_it_and_is_named(first: str) -> None:
+    (found,) = splat.scan([first, "some text", OOPS, "more", PANIC])
+    assert found.title == first
+    assert found.sequels == (OOPS, PANIC)
+    assert found.fatal
+    assert found.stopped
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "INFO: trying to register non-static key.",
+        "BUG: sleeping function called from invalid context at a.c:1",
+        "BUG: scheduling while atomic: sh/1/0x2",
+        "WARNING: possible circular locking dependency detected",
+        "WARNING: suspicious RCU usage",
+        "WARNING: CPU: 0 PID: 1 at a.c:1 f+0x1/0x2",
+        "BUG: KASAN: use-after-free in f+0x1/0x2",
+        "BUG: KFENCE: use-after-free read in f+0x1/0x2",
+        "BUG: KMSAN: uninit-value in f+0x1/0x2",
+        "BUG: KCSAN: data-race in f / g",
+        "UBSAN: array-index-out-of-bounds in a.c:1:2",
+        "BUG: Bad page state in process sh  pfn:1",
+        "BUG kmalloc-64 (Not tainted): Poison overwritten",
+        "rcu: INFO: rcu_preempt self-detected stall on CPU",
+        "watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [sh:123]",
+        "INFO: task sh:123 blocked for more than 120 seconds.",
+        "refcount_t: underflow; use-after-free.",
+        "ODEBUG: free active (active state 0) object type: timer_list",
+        "ftrace failed to modify",
+        "sh invoked oom-killer: gfp_mask=0xcc0",
+        "unreferenced object 0xffff888100000000 (size 64):",
+    ],
+)
+@pytest.mark.parametrize(
+    ("second", "kind"),
+    [
+        ("BUG: kernel NULL pointer dereference, address: 0000000000000000", "page-fault"),
+        ("kernel BUG at kernel/trace/fgraph.c:300!", "bug"),
+        (OOPS, "oops"),
+        ("general protection fault, probably for non-canonical address 0xdead: 0000 [#1] SMP", "general-protection"),
+    ],
+)
+def test_oops_never_hides_in_another_report(first: str, second: str, kind: str) -> None:
+    one, two = splat.scan([first, "some text", second, "more", PANIC])
+    assert one.sequels == ()
+    assert not one.stopped
+    assert (two.kind, two.sequels, two.stopped) == (kind, (PANIC,), True)
+
+
+@pytest.mark.parametrize("first", ["WARNING: CPU: 0 PID: 1 at a.c:1 f+0x1/0x2", "INFO: trying to register non-static key."])
+def test_panic_is_a_sequel_of_any_report(first: str) -> None:
+    (found,) = splat.scan([first, "text", PANIC])
+    assert (found.title, found.sequels, found.fatal, found.stopped) == (first, (PANIC,), True, True)
+
+
+def test_panic_of_its_own_is_no_sequel() -> None:
+    (found,) = splat.scan([PANIC])
+    assert (found.sequels, found.fatal, found.stopped) == ((), True, True)
+
+
+def test_second_oops_is_a_report_of_its_own() -> None:
+    log = [OOPS, "Call Trace:", " f+0x1/0x2", OOPS.replace("#1", "#2"), "Call Trace:", " g+0x1/0x2"]
+    assert [(found.title, found.function) for found in splat.scan(log)] == [(log[0], "f"), (log[3], "g")]
+    log = ["BUG: kernel NULL pointer dereference, address: 0", OOPS, "text", OOPS.replace("#1", "#2")]
+    assert titles(log) == [("page-fault", (OOPS,)), ("oops", ())]
+
+
+def test_known_failure_does_not_cover_what_follows() -> None:
+    """A harmless text, then BUG() in other code, then the panic."""
+    log = ["ftrace failed to modify", "text", "kernel BUG at kernel/trace/fgraph.c:300!", "invalid opcode: 0000 [#1] SMP", PANIC]
+    assert titles(log) == [("ftrace", ()), ("bug", (log[3], PANIC))]
+
+
+def test_oops_behind_the_end_of_a_report_is_another() -> None:
+    log = ["BUG: kernel NULL pointer dereference, address: 0", *["text"] * 3, "---[ end trace 0000000000000000 ]---", OOPS]
+    assert titles(log) == [("page-fault", ()), ("oops", ())]
+
+
+def test_panic_long_after_the_end_of_a_report_is_another() -> None:
+    end = ["WARNING: CPU: 0 PID: 1 at a.c:1 f+0x1/0x2", *["text"] * 3, "---[ end trace 0000000000000000 ]---"]
+    assert titles([*end, *["text"] * 39, PANIC]) == [("warning", (PANIC,))]
+    assert titles([*end, *["text"] * 40, PANIC]) == [("warning", ()), ("panic", ())]
+
+
+def test_report_without_an_end_is_over_after_200_lines() -> None:
+    first = "WARNING: CPU: 0 PID: 1 at a.c:1 f+0x1/0x2"
+    assert titles([first, *["text"] * 198, PANIC]) == [("warning", (PANIC,))]
+    assert titles([first, *["text"] * 199, PANIC]) == [("warning", ()), ("panic", ())]
+
+
+@pytest.mark.parametrize(
+    ("log", "kind"),
+    [
+        (
+            [
+                "sh invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+                "Call Trace:",
+                " dump_header+0x1/0x2",
+                "Mem-Info:",
+                *["[    123]     0   123     1000      100    40000        0             0 sh"] * 1000,
+                "Out of memory: Killed process 123 (sh) total-vm:1kB, anon-rss:1kB",
+            ],
+            "out-of-memory",
+        ),
+        (
+            [
+                "BUG kmalloc-64 (Not tainted): Poison overwritten",
+                "-" * 77,
+                "INFO: 0x0000000000000001-0x0000000000000001 @offset=1. First byte 0x6a instead of 0x6b",
+                "INFO: Allocated in f+0x1/0x2 age=1 cpu=0 pid=1",
+                *[" g+0x1/0x2"] * 16,
+                "INFO: Freed in h+0x1/0x2 age=1 cpu=0 pid=1",
+                *[" g+0x1/0x2"] * 16,
+                "INFO: Slab 0x0000000000000001 objects=1 used=1 fp=0x0000000000000000 flags=0x1",
+            ],
+            "bug",
+        ),
+        (
+            ["list_del corruption, ffff->next is LIST_POISON1 (dead)", "WARNING: CPU: 0 PID: 1 at lib/list_debug.c:1 f+0x1/0x2"],
+            "list",
+        ),
+        (
+            ["WARNING: CPU: 0 PID: 1 at lib/list_debug.c:1 f+0x1/0x2()", "list_del corruption, ffff->next is LIST_POISON1"],
+            "warning",
+        ),
+        (["WARNING: at lib/refcount.c:1 f+0x1/0x2()", "refcount_t: underflow; use-after-free."], "warning"),
+        (["refcount_t: underflow; use-after-free.", "WARNING: CPU: 0 PID: 1 at lib/refcount.c:1 f+0x1/0x2"], "refcount"),
+        (["ODEBUG: free active (active state 0)", "WARNING: lib/debugobjects.c:1 at f+0x1/0x2, CPU#0: sh/1"], "odebug"),
+        (
+            ["ftrace failed to modify", "[<ffffffff81000000>] f+0x0/0x1", "WARNING: CPU: 0 PID: 1 at ftrace.c:1 g+0x1/0x2"],
+            "ftrace",
+        ),
+    ],
+    ids=["OOM", "SLUB", "list", "list, old", "refcount, old", "refcount", "ODEBUG", "ftrace"],
+)
+def test_one_trouble_is_one_report(log: list[str], kind: str) -> None:
+    assert titles(log) == [(kind, ())]
+
+
+def test_what_looks_like_a_part_but_comes_late_is_another() -> None:
+    warning = "WARNING: CPU: 0 PID: 1 at a.c:1 f+0x1/0x2"
+    assert [found.kind for found in splat.scan([warning, *["text"] * 4, "refcount_t: underflow; use-after-free."])] == [
+        "warning",
+        "refcount",
+    ]
+    assert [found.kind for found in splat.scan(["refcount_t: underflow.", *["text"] * 12, warning])] == ["refcount", "warning"]
+    slub = ["BUG kmalloc-64 (Not tainted): Poison overwritten", *["text"] * 60, "INFO: Freed in h+0x1/0x2 age=1"]
+    assert [found.kind for found in splat.scan(slub)] == ["bug", "slub"]
+
+
+def test_two_of_a_kind_are_two() -> None:
+    for first in (
+        "sh invoked oom-killer: gfp_mask=0xcc0",
+        "BUG kmalloc-64 (Not tainted): Poison overwritten",
+        "list_del corruption. prev->next should be ffff, but was 0000.",
+        "BUG: KASAN: use-after-free in f+0x1/0x2",
+    ):
+        assert [found.line for found in splat.scan([first, "text", first])] == [1, 3]
+
+
+@pytest.mark.parametrize("indent", ["    ", "\t", " "])
+def test_indented_report_without_time(indent: str) -> None:
+    log = [
+        f"{indent}{line}" for line in ("BUG: kernel NULL pointer dereference, address: 0", "RIP: 0010:f+0x1/0x2", "Call Trace:")
+    ]
+    (found,) = splat.scan(["Subject: a mail", "", *log])
+    assert (found.kind, found.title, found.function, found.line) == ("page-fault", log[0].strip(), "f", 3)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "function"),
+    [
+        ("WARNING: at foo+0x1/0x2, CPU#0: sh/1", "warning", "foo"),
+        ("WARNING: CPU: 0 PID: 1 at foo+0x1/0x2", "warning", "foo"),
+        ("WARNING: kernel/foo.c:12 at foo+0x1/0x2, CPU#3: sh/1", "warning", "foo"),
+        ("WARNING: [reason] kernel/foo.c:12 at foo+0x1/0x2, CPU#3: sh/1", "warning", "foo"),
+        ("WARNING: at kernel/foo.c:12 foo+0x1/0x2()", "warning", "foo"),
+        ("WARNING: at arch/powerpc/kernel/eeh.c:390", "warning", ""),
+        ("BUG UNIX (Not tainted): Poison overwritten", "bug", ""),
+        ("BUG kmalloc-64 (Tainted: G    B  ): Redzone overwritten", "bug", ""),
+        ("BUG sas_task: Objects remaining in sas_task on __kmem_cache_shutdown()", "bug", ""),
+        ("Slab corruption (Not tainted): size-64 start=1, len=64", "slub", ""),
+        ("Slab corruption: size-64 start=1, len=64", "slub", ""),
+        ("slab error in kmem_cache_destroy(): cache `foo': Can't free all objects", "slub", ""),
+        ("eth0: link upNMI watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [sh:1]", "soft-lockup", ""),
+    ],
+)
+def test_first_lines_of_old_new_and_rare_kernels(line: str, kind: str, function: str) -> None:
+    assert [(found.kind, found.function) for found in splat.scan([line])] == [(kind, function)]
+
+
+def test_old_report_of_kasan_is_named_by_its_first_line() -> None:
+    assert splat.scan(["BUG UNIX (Not tainted): kasan: bad access detected"]) == []

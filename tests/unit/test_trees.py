@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import http.server
+import os
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -180,6 +181,40 @@ def test_kernel_org(tmp_path: Path, cache: Cache, server: tuple[str, Path], monk
     assert "not checked" in found.source
     with pytest.raises(UserError, match=r"no linux-6\.12\.98"):
         tree.resolve("kernel.org:6.12.98", cache)
+
+
+@pytest.mark.parametrize(
+    ("status", "told"),
+    [
+        ("BADSIG 38DBBDC86092693E kernel.org", ""),
+        ("VALIDSIG B8868C80BA62A1FFFAF5FDA9632D3A06589DA6B1", "sums signed by kernel.org"),
+        ("VALIDSIG 0000000000000000000000000000000000000000", "not checked"),
+        ("ERRSIG 632D3A06589DA6B1 1 8 01 1700000000 9", "not checked"),
+        ("NODATA 1", "not checked"),
+    ],
+)
+def test_signature_of_the_sums(
+    status: str, told: str, tmp_path: Path, cache: Cache, server: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A gpg that gives this answer, whatever is in the keyring of whoever runs the tests."""
+    url, folder = server
+    monkeypatch.setenv(KERNEL_ORG_VARIABLE, url)
+    gpg = tmp_path / "bin" / "gpg"
+    gpg.parent.mkdir()
+    gpg.write_text(f"#!/bin/sh\ntest -s \"$5\" || exit 3\necho '[GNUPG:] NEWSIG'\necho '[GNUPG:] {status}'\nexit 1\n")
+    gpg.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{gpg.parent}:{os.environ['PATH']}")
+    mirror = folder / "v6.x"
+    mirror.mkdir()
+    path = fake.write_tarball(mirror / "linux-6.12.99.tar.xz")
+    (mirror / "sha256sums.asc").write_text(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  linux-6.12.99.tar.xz\n")
+    if told:
+        assert told in tree.resolve("kernel.org:6.12.99", cache).source
+        return
+    with pytest.raises(InfrastructureError, match="the signature of kernel.org's sums is bad") as caught:
+        tree.resolve("kernel.org:6.12.99", cache)
+    assert "do not trust this mirror" in caught.value.hint
+    assert not list((cache.root / "downloads").glob("linux*"))
 
 
 def test_unreachable_server(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,7 +165,7 @@ def _verdict(report: RunReport) -> str:
     if report.bisected:
         return report.bisected.answer
     reds = sum(not result.outcome.green for result in report.results)
-    return f"{reds} red" if reds else "all green" if report.results else "nothing was run"
+    return f"{reds} red" if reds else report.unproved or "all green"
 
 
 def _logs(report: RunReport, job: JobReport) -> tuple[consoles.Log, ...]:
@@ -210,7 +210,8 @@ def _count(job: JobReport, suite: str, links: Links) -> Count | None:
         place = links.red(job.key, worst.id)
         return Count(worst.outcome.value, SYMBOLS[worst.outcome], f"{len(reds)} of {len(results)}", place)
     passed = sum(result.outcome is Outcome.PASS for result in results)
-    outcome = Outcome.PASS if passed else Outcome.SKIP
+    outcomes = {result.outcome for result in results}
+    outcome = next(one for one in (Outcome.PASS, Outcome.XFAIL, Outcome.SKIP) if one in outcomes)
     text = str(passed) if passed == len(results) else f"{passed}+{len(results) - passed}"
     return Count(outcome.value, SYMBOLS[outcome], text, f"suite-{suite}")
 

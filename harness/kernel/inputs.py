@@ -1,0 +1,25 @@
+"""Which files a build has read, as make's own records have it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness import process
+from harness.tree.store import NOT_BUILT, is_built
+
+_RECORDS = ("--include=.*.cmd", "--include=auto.conf.cmd")
+"""What kbuild and Kconfig keep below the build directory: the dependencies of each target, and the Kconfig files."""
+
+
+def outside_of_digest(source: Path, output: Path, folders: Sequence[str]) -> list[str]:
+    """Files of the tree `source` that the build in `output` has read, though the digest of what an architecture with the
+    `folders` of arch/ is built from leaves them out (Store.content)."""
+    left_out = "|".join(map(re.escape, (*NOT_BUILT, "arch")))
+    pattern = rf"{re.escape(str(source))}/({left_out})[^[:space:]()]*"
+    words: list[str | Path] = ["grep", "-rhoE", *_RECORDS, pattern, output]
+    # In another locale the search takes several times as long.
+    lines = process.run(words, env={"LC_ALL": "C"}, check=False).stdout.splitlines()
+    read = {line.removeprefix(f"{source}/") for line in lines}
+    return sorted(path for path in read if not is_built(path, folders) and (source / path).is_file())

@@ -1,0 +1,63 @@
+"""Headers that make the assembler read files on its own: no list of dependencies names those files.
+
+`.include` in an asm() statement of a header is such a case (arch/s390/include/asm/fpu-insn.h), and `.incbin` would be one.
+Neither ccache nor make sees a change of the file, so both are told here. Sources that do the same are left to
+bin/harness-ccache."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from msgspec import Struct
+
+from harness import process
+from harness.cache import digest_of, file_digest
+
+_DIRECTIVE = r"\.inc(bin|lude)[[:space:]\\]|#[[:space:]]*embed"
+_INCLUDED = re.compile(r"\.include\s+\\?[\"<](?P<path>[^\"\\>]+)")
+_COMMENT = re.compile(r"^\s*(?:/?\*|//)")
+
+
+class Opaque(Struct, frozen=True):
+    """`files` are included by name from headers; `unknown` are the headers, with line, whose files cannot be named."""
+
+    files: tuple[Path, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Of the content of `files`."""
+        return digest_of(*(part for path in self.files for part in (str(path), file_digest(path))))
+
+
+def find(source: Path, folders: tuple[str, ...]) -> Opaque:
+    """Search the headers of the git work tree `source`, and of `folders` of its arch/."""
+    others = ":(exclude)arch"
+    scopes = [["*.h", others], [f"arch/{folder}/*.h" for folder in folders]]
+    lines = [line for scope in scopes if scope for line in _grep(source, scope)]
+    files: set[Path] = set()
+    unknown = []
+    for line in lines:
+        where, _, text = line.partition(":")
+        number, _, code = text.partition(":")
+        if _COMMENT.match(code) or where.startswith(("tools/", "scripts/", "Documentation/")):
+            continue
+        match = _INCLUDED.search(code)
+        found = _named(source, match["path"]) if match else []
+        files.update(found)
+        if not found:
+            unknown.append(f"{where}:{number}: {code.strip()}")
+    return Opaque(tuple(sorted(files)), tuple(unknown))
+
+
+def _grep(source: Path, scope: list[str]) -> list[str]:
+    words: list[str | Path] = ["git", "-C", source, "grep", "--no-color", "-nE", _DIRECTIVE, "--", *scope]
+    # In another locale the search takes several times as long.
+    return process.run(words, env={"LC_ALL": "C"}, check=False).stdout.splitlines()
+
+
+def _named(source: Path, name: str) -> list[Path]:
+    """The files of the tree that an include path may lead to."""
+    words: list[str | Path] = ["git", "-C", source, "ls-files", "--", name, f"*/{name}"]
+    return [source / line for line in process.run(words).stdout.splitlines()]

@@ -1,0 +1,46 @@
+"""Case `boot:identity`: the running kernel and the modules beside it are those that were built, by their build ids."""
+
+from __future__ import annotations
+
+import re
+
+from harness.guest import Guest
+from harness.model import CaseResult, Kernel, Outcome
+
+NAME = "identity"
+_NOTES = "/sys/kernel/notes"
+_SCRIPT = f"""\
+build-id {_NOTES}
+cd /lib/modules/"$(uname -r)" 2>/dev/null || exit 0
+find . -name '*.ko' | sort | xargs -r build-id
+"""
+_LINE = re.compile(r"(?P<id>[0-9a-f]{40}|none) (?P<file>\S.*)")
+_SECONDS = 20.0
+_SECONDS_OF_MODULE = 0.05
+_MOST = 5
+"""Modules that are named in a diagnostic."""
+
+
+def prove(guest: Guest, kernel: Kernel) -> CaseResult:
+    """The result of the case. Skipped, with the reason, if nothing is known of the kernel. Raises GuestGone."""
+    seconds = _SECONDS + _SECONDS_OF_MODULE * len(kernel.module_ids)
+    answer = guest.run(_SCRIPT, label=f"boot:{NAME}", seconds=seconds)
+    lines = filter(None, map(_LINE.fullmatch, answer.output.splitlines()))
+    seen = {match["file"].removeprefix("./"): match["id"] for match in lines}
+    running = seen.pop(_NOTES, "")
+    log = answer.output
+    if running in ("", "none"):
+        why = f"the guest did not tell its kernel's build id (exit status {answer.status})"
+        return CaseResult("boot", NAME, Outcome.FAIL, answer.seconds, why, log)
+    if kernel.build_ids and running not in kernel.build_ids:
+        why = f"the guest runs the kernel {running}, but {' or '.join(kernel.build_ids)} is the one to be tested"
+        return CaseResult("boot", NAME, Outcome.FAIL, answer.seconds, why, log)
+    if wrong := sorted(seen.items() ^ kernel.module_ids.items()):
+        names = list(dict.fromkeys(name for name, _ in wrong))
+        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+        why = f"modules of another build, too many or missing: {', '.join(names[:_MOST])}{more}"
+        return CaseResult("boot", NAME, Outcome.FAIL, answer.seconds, why, log)
+    if not kernel.build_ids:
+        why = f"the guest runs the kernel {running}; nothing is known of the image: no build id is found in it"
+        return CaseResult("boot", NAME, Outcome.SKIP, answer.seconds, why)
+    return CaseResult("boot", NAME, Outcome.PASS, answer.seconds, running)

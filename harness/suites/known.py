@@ -1,0 +1,234 @@
+"""Known failures: cases that fail on an unpatched kernel, as configs/known.toml lists them.
+
+An entry excuses only what it names: the outcomes, the lines of the diagnostic, the versions of the kernel. Every condition is a
+value that must be written down, so that an entry cannot come to cover more than the failure that it was written for."""
+
+from __future__ import annotations
+
+import fnmatch
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from harness import arch, datafile, paths, suites
+from harness.datafile import Lines
+from harness.model import WARNINGS, CasePattern, CaseResult, Outcome
+
+_HINT = "docs/adding.md, `A known failure`, says what an entry needs"
+
+_OF_THE_TEST = (Outcome.FAIL, Outcome.UNRESOLVED)
+"""The red outcomes that a test reports itself."""
+_NEVER = (Outcome.PASS, Outcome.SKIP, Outcome.XFAIL, Outcome.ERROR)
+"""Outcomes that are no failure of the kernel: green ones, and an error, which is the harness's own."""
+
+_OTHER_REPORTS = (
+    "kernel BUG at kernel/other/file.c:300!",
+    "kernel BUG at kernel/other/file.c:300! in other_function",
+    "BUG: kernel NULL pointer dereference, address: 0000000000000010",
+    "BUG: kernel NULL pointer dereference, address: 0000000000000010 in other_function",
+    "BUG: unable to handle page fault for address: ffffc90000a3f000 in other_function",
+    "BUG: Unable to handle kernel data access at 0xc0000000deadbeef in other_function",
+    "BUG: KASAN: slab-use-after-free in other_function+0x1c/0x2a0",
+    "BUG: KFENCE: use-after-free read in other_function+0x1c/0x2a0",
+    "BUG: sleeping function called from invalid context at kernel/other/file.c:77",
+    "BUG: scheduling while atomic: init/1/0x00000002",
+    "UBSAN: array-index-out-of-bounds in kernel/other/file.c:300:7",
+    "Unable to handle kernel paging request at virtual address ffff800081234567 in other_function",
+    "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010 in other_function",
+    "CPU 1 Unable to handle kernel paging request at virtual address 0000000000000010, era == 9000000000223344 in other_function",
+    "Unable to handle kernel pointer dereference in virtual kernel address space in other_function",
+    "Internal error: Oops: 0000000096000004 [#1] PREEMPT SMP in other_function",
+    "Oops: 0002 [#1] PREEMPT SMP NOPTI in other_function",
+    "Oops: general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1] SMP in other_function",
+    "Oops: Kernel access of bad area, sig: 11 [#1] in other_function",
+    "Oops: Exception in kernel mode, sig: 5 [#1] in other_function",
+    "Oops - BUG [#1] in other_function",
+    "Oops[#1]: in other_function",
+    "Kernel BUG [#1] in other_function",
+    "illegal operation: 0001 ilc:1 [#1] PREEMPT SMP in other_function",
+    "stack-protector: Kernel stack is corrupted in: other_function+0x1c/0x2a0",
+    "Kernel panic - not syncing: stack-protector: Kernel stack is corrupted in: other_function+0x1c/0x2a0",
+    "Kernel panic - not syncing: corrupted stack end detected inside scheduler",
+    "WARNING: CPU: 0 PID: 77 at kernel/other/file.c:300 other_function+0x1c/0x2a0",
+    "WARNING: kernel/other/file.c:300 at other_function+0x1c/0x2a0, CPU#0: init/1",
+    "WARNING: possible circular locking dependency detected",
+    "WARNING: suspicious RCU usage",
+    "watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [other:77]",
+    "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
+    "INFO: task other:77 blocked for more than 120 seconds.",
+    "refcount_t: underflow; use-after-free.",
+    "list_del corruption. prev->next should be ffff888003b1d010, but was 0000000000000000.",
+)
+"""Titles of reports that have nothing to do with any entry. A glob for a crash that matches one of them names no report: it
+would cover whatever else the kernel reports during that case."""
+
+
+class Known(CasePattern, frozen=True, rename="kebab"):
+    """A failure that is expected on a kernel of one of `versions` (">=6.12,<6.14"), built by a `toolchain` (a glob)."""
+
+    outcome: tuple[Outcome, ...] = ()
+    """The outcomes that are meant."""
+    diagnostic: tuple[str, ...] = ()
+    """Globs. Each line of the result's diagnostic must match one of them: of a crash, the titles of all its reports."""
+    versions: str = ""
+    any_version: str = ""
+    """Why it holds for every kernel, in place of `versions`."""
+    link: str = ""
+    """Where it was reported or fixed."""
+    fixed_by: tuple[str, ...] = ()
+    """Series, by name, that fix it: with one of them applied, the failure is red."""
+    toolchain: str = "*"
+    hangs: bool = False
+    """The case hangs the machine for good, so it is not run; what it reports if it is run all the same is not covered."""
+
+    def __post_init__(self) -> None:
+        if problem := next(self._problems(), ""):
+            raise ValueError(f"'{self.case}': {problem}")
+
+    @property
+    def why(self) -> str:
+        return f"{self.reason} ({self.link})" if self.link else self.reason
+
+    @property
+    def key(self) -> str:
+        """Tells entries apart, from run to run: it changes with what the entry covers, not with its reason or versions."""
+        parts = (self.case, *sorted(self.arch), self.toolchain, *sorted(self.outcome), *sorted(self.diagnostic), self.hangs)
+        return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:12]
+
+    def meant_for(self, version: str) -> bool:
+        """Whether it holds for a kernel of that version or release. Without `versions` it holds for all."""
+        return not self.versions or SpecifierSet(self.versions).contains(_comparable(version))
+
+    def applies_to(self, case: str) -> bool:
+        return fnmatch.fnmatchcase(case, self.case)
+
+    def covers(self, result: CaseResult) -> bool:
+        """Whether the failure is the one that is meant. Of a case that was tried again, every red try must be."""
+        tries = [one for one in result.tries if not one.outcome.green] or [result]
+        meant = {*self.outcome, *_OF_THE_TEST} if Outcome.FLAKY in self.outcome else {*self.outcome}
+        return (
+            not self.hangs
+            and result.outcome in self.outcome
+            and self.applies_to(result.id)
+            and {one.outcome for one in tries} <= meant
+            and all(_matches(line, self.diagnostic) for one in tries for line in one.diagnostic.splitlines() or [""])
+        )
+
+    def _problems(self) -> Iterator[str]:
+        if not self.reason.strip():
+            yield "no reason: say why it fails on an unpatched kernel"
+        yield from self._wrong_outcomes()
+        yield from self._wrong_diagnostics()
+        yield from self._wrong_versions()
+
+    def _wrong_outcomes(self) -> Iterator[str]:
+        if self.hangs:
+            if self.outcome or self.diagnostic:
+                yield "a case that hangs is not run, so it has no outcome and no diagnostic: leave them out"
+            return
+        if not self.outcome:
+            yield 'no outcome: name the red outcomes that are meant, such as outcome = ["fail"]'
+        for outcome in self.outcome:
+            if outcome in _NEVER:
+                yield f"the outcome '{outcome.value}' is no failure of a kernel: name a red one"
+
+    def _wrong_diagnostics(self) -> Iterator[str]:
+        if not self.hangs and not self.diagnostic:
+            yield "no diagnostic: give globs for the lines of the failure's diagnostic, or every failure of the case is covered"
+        for glob in self.diagnostic:
+            if not re.search(r"[^*?\s]", glob):
+                yield f"the diagnostic '{glob}' matches any failure: give the words of the one that is meant"
+            elif Outcome.CRASH in self.outcome and (other := _other_report(glob)):
+                yield (
+                    f"the diagnostic '{glob}' covers other crashes, too, such as '{other}': "
+                    "name the report with its function or place"
+                )
+
+    def _wrong_versions(self) -> Iterator[str]:
+        if bool(self.versions.strip()) == bool(self.any_version.strip()):
+            yield (
+                'one of versions and any-version: versions = ">=6.12,<6.14" names the kernels that have the failure, '
+                'any-version = "..." says why every kernel has it'
+            )
+        elif self.versions:
+            yield from _wrong_range(self.versions)
+
+
+def _other_report(glob: str) -> str:
+    return next((title for title in _OTHER_REPORTS if fnmatch.fnmatchcase(title, glob)), "")
+
+
+def _matches(line: str, globs: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(line, glob) for glob in globs)
+
+
+def _comparable(version: str) -> Version:
+    """Of a kernel's version or release: 6.12.117, 6.18-rc3 (what 6.18 brings or fixes came before its rc1), 6.1.0-56-amd64."""
+    found = re.match(r"\d+(\.\d+)*", version)
+    return Version(found[0] if found else "0")
+
+
+def _wrong_range(versions: str) -> Iterator[str]:
+    try:
+        range_ = SpecifierSet(versions)
+        bounds = [Version(one.version.removesuffix(".*")) for one in range_]
+    except (InvalidSpecifier, InvalidVersion):
+        yield f'versions are like ">=6.12,<6.14", not "{versions}"'
+        return
+    if not any(range_.contains(candidate) for bound in bounds for candidate in _around(bound)):
+        yield f'no version is in "{versions}": the lower bound comes first, as in ">=6.12,<6.14"'
+
+
+def _around(bound: Version) -> Iterator[Version]:
+    """Versions of which one is in any range that has this bound and is not empty: the bound itself, and its neighbours."""
+    *front, last = bound.release
+    yield bound
+    yield Version(".".join(map(str, (*bound.release, 1))))
+    yield Version(".".join(map(str, (*front, last + 1))))
+    if last:
+        yield Version(".".join(map(str, (*front, last - 1))))
+
+
+class _KnownFile(Struct, frozen=True, forbid_unknown_fields=True):
+    known: tuple[Known, ...] = ()
+
+
+def read_known(path: Path | None = None) -> tuple[Known, ...]:
+    """The known failures of `path`, by default those of configs/known.toml. Raises UserError, with the line, for an entry that
+    names nothing or covers more than one failure."""
+    return tuple(entry for entry, _ in read_with_lines(path))
+
+
+def read_with_lines(path: Path | None = None) -> list[tuple[Known, int]]:
+    """The same, each entry with its line in the file."""
+    path = path or paths.CONFIGS / "known.toml"
+    file, lines = datafile.read(path, _KnownFile, _HINT)
+    _check(path, file.known, lines)
+    return [(entry, lines.of("known", number)) for number, entry in enumerate(file.known)]
+
+
+def _check(path: Path, known: Iterable[Known], lines: Lines) -> None:
+    """What an entry alone cannot tell. Raises UserError."""
+    seen: dict[str, int] = {}
+    for number, entry in enumerate(known):
+        line = lines.of("known", number)
+        for name in entry.arch:
+            if name not in arch.names():
+                where = lines.of("known", number, "arch")
+                raise datafile.bad(path, where, f"unknown architecture '{name}'", f"one of {', '.join(arch.names())}")
+        suite, _, glob = entry.case.partition(":")
+        if entry.case != WARNINGS and (suite not in suites.ALL or not glob):
+            where = lines.of("known", number, "case")
+            hint = f"SUITE:NAME, with one of the suites {', '.join(suites.ALL)}"
+            raise datafile.bad(path, where, f"'{entry.case}' names no case of a suite", hint)
+        for name in entry.fixed_by:
+            if not (paths.PATCHES / name).is_dir():
+                where = lines.of("known", number, "fixed-by")
+                raise datafile.bad(path, where, f"there is no bundled series '{name}'", "fixed-by names folders of patches/")
+        if (first := seen.setdefault(entry.key, line)) != line:
+            raise datafile.bad(path, line, f"the same entry as in line {first}", "one of the two says nothing: remove it")

@@ -1,0 +1,88 @@
+"""What becomes of a case: what its suite says, what the kernel and the console say, and what ended its
+guest, put together. No I/O, no state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from harness.guest import GuestGone, GuestTimeout
+from harness.logs.splat import Splat
+from harness.model import CaseResult, Outcome
+
+Explain = Callable[[str], str]
+"""Adds to the kernel's reports what its symbols tell."""
+
+
+class Complaints(Struct, frozen=True):
+    """What went wrong on the console while something ran: reports of the kernel, and `gaps`, which say
+    why lines of it may be missing."""
+
+    splats: tuple[Splat, ...] = ()
+    gaps: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.splats or self.gaps)
+
+    @property
+    def outcome(self) -> Outcome:
+        """A report may be among lines that are missing: nothing that was tested there is proved."""
+        return Outcome.CRASH if self.splats else Outcome.LOST
+
+    @property
+    def titles(self) -> str:
+        """The diagnostic: one line each."""
+        return "\n".join([*(splat.title for splat in self.splats), *self.gaps])
+
+    def log(self, explain: Explain) -> str:
+        text = "\n".join(splat.text for splat in self.splats)
+        return explain(text) if text else ""
+
+
+def console(name: str, complaints: Complaints, explain: Explain) -> CaseResult:
+    """The case of suite boot that reports complaints which no other case has."""
+    return CaseResult("boot", name, complaints.outcome, diagnostic=complaints.titles, log=complaints.log(explain))
+
+
+def gone(error: GuestGone, explain: Explain) -> tuple[Outcome, str, str]:
+    """Outcome, diagnostic and log of what ran when the guest was lost."""
+    if not error.splats:
+        outcome = Outcome.TIMEOUT if isinstance(error, GuestTimeout) else Outcome.LOST
+        return outcome, error.message, explain(error.console)
+    complaints = Complaints(tuple(error.splats))
+    log = complaints.log(explain)
+    if isinstance(error, GuestTimeout):
+        log += f"\n{error.message}\n{explain(error.console)}"
+    return complaints.outcome, complaints.titles, log
+
+
+def complete(
+    suite: str,
+    names: Sequence[str],
+    results: Sequence[CaseResult],
+    complaints: Complaints,
+    distrust: str,
+    explain: Explain,
+) -> Iterator[CaseResult]:
+    """A result for each planned name. A name that was not reported is lost. Complaints count for more
+    than what the test said. In a guest with `distrust`, which is the reason for it, nothing is green."""
+    reported = {result.name: result for result in results}
+    for name in names:
+        result = reported.get(name) or _lost(suite, name, results)
+        if complaints:
+            log = f"{complaints.log(explain)}\nthe test itself: {result.outcome}\n{result.log}".strip()
+            result = msgspec.structs.replace(result, outcome=complaints.outcome, diagnostic=complaints.titles, log=log)
+        elif distrust and result.outcome.green:
+            why = f"{result.outcome}, but {distrust}"
+            result = msgspec.structs.replace(result, outcome=Outcome.LOST, diagnostic=why)
+        yield result
+
+
+def _lost(suite: str, name: str, results: Sequence[CaseResult]) -> CaseResult:
+    why = "planned, but never reported"
+    if not results:
+        return CaseResult(suite, name, Outcome.LOST, diagnostic=why)
+    first = results[0]
+    return CaseResult(suite, name, Outcome.LOST, diagnostic=f"{why} ({first.diagnostic})", log=first.log)

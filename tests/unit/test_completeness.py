@@ -1,0 +1,303 @@
+"""What was planned and did not end is red, and so is a run that proves nothing: in exit code, JUnit, summary, page and JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from rich.console import Console
+
+from harness import bisect, pipeline
+from harness.cli.root import cli
+from harness.job import Job
+from harness.model import CaseResult, Outcome
+from harness.pipeline import Prepared
+from harness.results import Journal, RunReport, asjson, journal, junit, kcidb, page, read_run, text
+from harness.results.reproduce import reproduce
+from tests.unit.test_pipeline import ARCH, Bench, bench, main
+
+__all__ = ["bench"]
+
+Write = Callable[[Journal], None]
+
+
+def finished(report: RunReport) -> journal.RunFinished:
+    assert report.finished
+    return report.finished
+
+
+def shown(report: RunReport) -> str:
+    console = Console(no_color=True, width=300, record=True, file=io.StringIO())
+    text.summary(report, console)
+    return console.export_text() + text.closing_line(report)
+
+
+def written(directory: Path, *events: journal.Event, end: bool = True) -> RunReport:
+    with Journal(directory) as events_file:
+        events_file.write(journal.RunStarted(1.0, "s", "t", ("run",)))
+        for event in events:
+            events_file.write(event)
+        if end:
+            events_file.write(journal.RunFinished(9.0, 0))
+    return read_run(directory)
+
+
+def errors(report: RunReport) -> dict[str, str]:
+    """Of the report's JUnit file: the names of cases with an <error>, and its message."""
+    tree = ElementTree.fromstring(junit.render(report))
+    return {
+        case.attrib["name"]: found.attrib["message"]
+        for case in tree.iter("testcase")
+        if (found := case.find("error")) is not None
+    }
+
+
+PLANNED = journal.JobPlanned(1.0, "arm64", "last", ("boot",))
+STARTED = journal.JobStarted(1.0, "arm64", "last")
+ENDED = journal.JobFinished(2.0, "arm64", "last")
+
+
+def case(name: str = "build:build", outcome: Outcome = Outcome.PASS, arch: str = "arm64") -> journal.CaseFinished:
+    suite, _, name = name.partition(":")
+    return journal.CaseFinished(2.0, arch, "last", CaseResult(suite, name, outcome))
+
+
+BOOTED = (case("boot:agent"), case())
+
+
+# A job that did not end.
+
+
+def test_job_that_began_and_did_not_end_is_red_everywhere(bench: Bench) -> None:
+    """findings/trust.md, 9: it ended with 0, and junit.xml did not mention it."""
+
+    def plan(prepared: Prepared) -> None:
+        pipeline.everything(prepared)
+        prepared.context.events.write(journal.JobStarted(journal.now(), "s390x", "last"))
+
+    report = bench.run(bench.parse(bench.series(main("int one;"))), plan)
+    assert finished(report).exit_code == 3
+    xml = ElementTree.parse(report.directory / "junit.xml")
+    (red,) = [one for one in xml.iter("testcase") if one.find("error") is not None]
+    assert (red.attrib["classname"], red.attrib["name"]) == ("s.last.s390x.job", "s390x/last")
+    assert "error s390x/last job:s390x/last\n    it began, but it did not end" in shown(report)
+    assert "1 failed" in text.closing_line(report)
+    html = (report.directory / "report.html").read_text()
+    assert "job:s390x/last" in html
+    assert "1 red" in html
+    assert json.loads(asjson.run_json(report))["summary"]["error"] == 1
+
+
+def test_job_that_was_planned_and_never_began_is_red(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Prepared, "test", lambda self, points, built=lambda: None: None)
+    report = bench.run(bench.parse(bench.series(main("int one;")), points="base,last"))
+    assert finished(report).exit_code == 3
+    assert errors(report) == {f"{ARCH}/{point}": "it was planned, but it did not begin" for point in ("base", "last")}
+
+
+def test_job_whose_task_forgets_to_end_it_is_red(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.job.reporter.Reporter.end", lambda self: None)
+    report = bench.run(bench.parse(bench.series(main("int one;"))))
+    assert finished(report).exit_code == 3
+    assert errors(report) == {f"{ARCH}/last": "it began, but it did not end"}
+
+
+def test_whole_run_is_green(bench: Bench) -> None:
+    report = bench.run(bench.parse(bench.series(main("int one;")), points="base,last"))
+    assert (finished(report).exit_code, errors(report)) == (0, {})
+    planned = [line for line in (report.directory / "journal.jsonl").read_text().splitlines() if "job-planned" in line]
+    assert len(planned) == 2
+    assert not report.unproved
+
+
+def test_run_that_goes_on_does_what_did_not_end(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = bench.parse(bench.series(main("int one;")), points="base,last")
+    with monkeypatch.context() as patch:
+        patch.setattr("harness.job.reporter.Reporter.end", lambda self: None)
+        broken = bench.run(wanted)
+    assert finished(broken).exit_code == 3
+    report = bench.run(wanted, again=broken.directory)
+    assert (finished(report).exit_code, errors(report)) == (0, {})
+    assert {job.point for job in report.jobs.values() if job.finished} == {"base", "last"}
+    again = bench.run(wanted, again=broken.directory)
+    planned = [line for line in (again.directory / "journal.jsonl").read_text().splitlines() if "job-planned" in line]
+    assert len(planned) == 2, "a plan is written once"
+
+
+def test_interrupted_run_names_what_did_not_end(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+    task = Job.task
+
+    def interrupted(self: Job) -> Any:
+        begun.append("")
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        return task(self)
+
+    monkeypatch.setattr(Job, "task", interrupted)
+    report = bench.run(bench.parse(bench.series(main("int one;")), points="base,last"))
+    assert (finished(report).exit_code, finished(report).error) == (130, "interrupted")
+    assert errors(report) == {f"{ARCH}/last": "it was planned, but it did not begin", "run": "interrupted"}
+
+
+def test_bisection_stops_early_by_design(bench: Bench) -> None:
+    directory = bench.series(*(main(f"int patch{number};", *(["ERROR"] if number >= 3 else [])) for number in range(1, 5)))
+    wanted = bench.parse(directory, suite_specs=None, per_patch=True, arguments=("bisect",))
+    report = bench.run(wanted, bisect.Bisection(wanted, "build:build", 1))
+    assert report.bisected and report.bisected.suspects == ("0003-change-3.patch",)
+    assert finished(report).exit_code == 1
+    assert errors(report) == {}
+    assert len(report.jobs) < 5
+
+
+def test_error_of_a_job_is_not_repeated(tmp_path: Path) -> None:
+    report = written(tmp_path, PLANNED, STARTED, case("guest:guest", Outcome.ERROR))
+    assert list(errors(report)) == ["guest"]
+
+
+def test_killed_run_names_what_did_not_end(tmp_path: Path) -> None:
+    report = written(tmp_path, PLANNED, STARTED, case(), end=False)
+    assert errors(report) == {"arm64/last": "it began, but it did not end", "run": "it was killed before it ended"}
+
+
+def test_job_that_begins_again_elsewhere_did_not_end(tmp_path: Path) -> None:
+    lost = journal.JobLost(2.0, "arm64", "last", "its worker is gone")
+    assert list(errors(written(tmp_path, PLANNED, STARTED, *BOOTED, lost))) == ["arm64/last"]
+
+
+# A job that ended with nothing.
+
+
+def test_job_without_any_case_is_red(tmp_path: Path) -> None:
+    report = written(tmp_path, PLANNED, STARTED, ENDED)
+    assert errors(report) == {"arm64/last": "it ended, but no case was reported"}
+    assert pipeline.exit_code(report) == 3
+
+
+@pytest.mark.parametrize(
+    ("results", "missing"),
+    [
+        (BOOTED, False),
+        ((case(),), True),
+        # Without a kernel there is no guest: what is red says so.
+        ((case("build:build", Outcome.FAIL),), False),
+        ((case(), case("boot:agent", Outcome.SKIP)), False),
+    ],
+)
+def test_suite_that_was_asked_for_and_has_no_case_is_red(
+    tmp_path: Path, results: tuple[journal.CaseFinished, ...], missing: bool
+) -> None:
+    report = written(tmp_path, PLANNED, STARTED, *results, ENDED)
+    assert errors(report) == ({"arm64/last": "boot was asked for, but it has no case"} if missing else {})
+
+
+def test_old_journal_without_a_plan_renders(tmp_path: Path) -> None:
+    report = written(tmp_path, STARTED, *BOOTED, ENDED)
+    assert (errors(report), pipeline.exit_code(report)) == ({}, 0)
+
+
+def test_events_of_a_newer_harness_are_skipped(tmp_path: Path) -> None:
+    written(tmp_path, STARTED, *BOOTED, ENDED, end=False)
+    with (tmp_path / "journal.jsonl").open("a") as file:
+        file.write('{"event":"moon-phase","time":1.0,"phase":"new"}\n')
+        file.write('{"event":"run-finished","time":2.0,"exit_code":0,"moon":"full"}\n')
+    assert finished(read_run(tmp_path)).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "line", ['{"event":7}', '{"time":1.0}', '["event"]', '{"event":"job-finished"}', '{"event":"moon-phase"']
+)
+def test_line_that_is_no_event_is_damage(tmp_path: Path, line: str) -> None:
+    written(tmp_path, STARTED)
+    path = tmp_path / "journal.jsonl"
+    path.write_text(f"{line}\n{path.read_text()}")
+    with pytest.raises(Exception, match=r"journal\.jsonl:1"):
+        read_run(tmp_path)
+
+
+# A run that proves nothing.
+
+
+@pytest.mark.parametrize(
+    ("results", "code", "why"),
+    [
+        ((case(), case("kunit:a", Outcome.SKIP), case("kunit:b", Outcome.SKIP)), 1, "every case was skipped"),
+        ((case("kunit:a", Outcome.SKIP),), 1, "every case was skipped"),
+        ((case("apply:a", Outcome.SKIP), case("kunit:a", Outcome.SKIP)), 1, "every case was skipped"),
+        ((case(), case("kunit:a", Outcome.SKIP), case("kunit:b")), 0, ""),
+        ((case(), case("kunit:a", Outcome.XFAIL)), 0, ""),
+        # Nothing but a kernel was asked for.
+        ((case(), case("apply:a", Outcome.SKIP)), 0, ""),
+        ((case("boot:agent"), case("boot:console")), 0, ""),
+    ],
+)
+def test_run_with_nothing_but_skips_is_red(
+    tmp_path: Path, results: tuple[journal.CaseFinished, ...], code: int, why: str
+) -> None:
+    report = written(tmp_path, STARTED, *results, ENDED)
+    assert pipeline.exit_code(report) == code
+    assert report.unproved.startswith(why)
+    assert bool(report.unproved) == bool(why)
+    tree = ElementTree.fromstring(junit.render(report))
+    messages = [one.attrib["message"] for one in tree.iter("failure")]
+    assert messages == ([report.unproved] if why else [])
+    assert why in shown(report)
+    assert why in page.render(report)
+    assert why in asjson.run_json(report)
+    assert ("all green" in page.render(report)) == (not why)
+
+
+def test_skips_at_base_are_expected(tmp_path: Path) -> None:
+    """Tests of what the series brings skip without it."""
+    base = [journal.CaseFinished(2.0, "arm64", "base", CaseResult("kunit", "a", Outcome.SKIP))]
+    report = written(
+        tmp_path,
+        journal.JobStarted(1.0, "arm64", "base"),
+        *base,
+        journal.JobFinished(1.0, "arm64", "base"),
+        STARTED,
+        case("kunit:a"),
+        ENDED,
+    )
+    assert pipeline.exit_code(report) == 0
+
+
+def test_run_without_any_job_is_red(tmp_path: Path) -> None:
+    report = written(tmp_path)
+    assert (pipeline.exit_code(report), report.unproved) == (1, "no case was reported")
+    assert errors(report) == {"run": "no case was reported"}
+
+
+# Exit codes.
+
+
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_exit_code_of_every_outcome(tmp_path: Path, outcome: Outcome) -> None:
+    code = pipeline.exit_code(written(tmp_path, STARTED, *BOOTED, case("kunit:a", outcome), ENDED))
+    assert code == (0 if outcome.green else 3 if outcome is Outcome.ERROR else 1)
+
+
+@pytest.mark.parametrize(("verdict", "code"), [("found", 1), ("green", 0), ("unknown", 1)])
+def test_exit_code_of_a_bisection(tmp_path: Path, verdict: str, code: int) -> None:
+    found = journal.Bisected(1.0, "arm64", "a:b", journal.Verdict(verdict), "", "")
+    assert pipeline.exit_code(written(tmp_path, STARTED, case("build:build", Outcome.FAIL), ENDED, found)) == code
+
+
+def test_lost_job_is_run_again_by_one_command(tmp_path: Path) -> None:
+    report = written(tmp_path, PLANNED)
+    (job,) = report.jobs.values()
+    command, *words = shlex.split(reproduce(report, job, job.results[0]))[1:]
+    parameters = cli.commands[command].make_context(command, words).params
+    assert (parameters["archs"], parameters["points"], parameters["suite_specs"]) == (("arm64",), "last", ())
+
+
+def test_kernelci_gets_a_miss_and_no_valid_checkout(tmp_path: Path) -> None:
+    found = kcidb.convert(written(tmp_path, PLANNED))
+    assert [test.status for test in found.tests] == ["MISS"]
+    assert found.checkouts[0].valid is None

@@ -1,0 +1,102 @@
+"""The case boot:identity, asked of fake guests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.guest import GuestGone
+from harness.model import Kernel, Outcome
+from harness.suites import identity
+from tests.fake_guest import FakePlace, Script, Step, dies, exits, says
+
+OURS, OTHER = "0123456789abcdef0123" * 2, "f" * 40
+MODULE = "kernel/samples/fprobe_example.ko"
+
+
+def kernel(build_ids: tuple[str, ...] = (OURS,), modules: dict[str, str] | None = None) -> Kernel:
+    nowhere = Path("nowhere")
+    return Kernel(
+        arch="x86_64",
+        digest="0" * 64,
+        directory=nowhere,
+        release="6.12.99",
+        image=nowhere,
+        vmlinux=nowhere,
+        modules=nowhere,
+        headers=nowhere,
+        config=nowhere,
+        config_digest="",
+        compiler="gcc",
+        objects=1,
+        seconds=1.0,
+        build_ids=build_ids,
+        module_ids={MODULE: OURS} if modules is None else modules,
+    )
+
+
+RUNNING = f"{OURS} /sys/kernel/notes\n"
+GOOD = f"{RUNNING}{OURS} ./{MODULE}\n"
+
+
+def ask(directory: Path, answer: str, built: Kernel, *steps: Step) -> tuple[Outcome, str]:
+    script = Script(commands={"boot:identity": steps or (says(answer), exits(0))})
+    with FakePlace(script).guest(directory) as guest:
+        guest.wait_for_agent()
+        result = identity.prove(guest, built)
+    assert result.id == "boot:identity"
+    return result.outcome, result.diagnostic
+
+
+def test_the_kernel_that_was_built(tmp_path: Path) -> None:
+    assert ask(tmp_path, GOOD, kernel()) == (Outcome.PASS, OURS)
+    assert ask(tmp_path, RUNNING, kernel(modules={})) == (Outcome.PASS, OURS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (GOOD.replace(RUNNING, f"{OTHER} /sys/kernel/notes\n"), f"runs the kernel {OTHER}, but {OURS}"),
+        (f"{RUNNING}{OTHER} ./{MODULE}\n", f"modules of another build, too many or missing: {MODULE}"),
+        (f"{RUNNING}none ./{MODULE}\n", MODULE),
+        (RUNNING, MODULE),
+        (f"{GOOD}{OURS} ./extra.ko\n", "extra.ko"),
+        ("", "did not tell its kernel's build id"),
+        ("sh: build-id: not found\n", "did not tell its kernel's build id"),
+        ("none /sys/kernel/notes\n", "did not tell its kernel's build id"),
+        (f"{OURS[:-1]} /sys/kernel/notes\n", "did not tell its kernel's build id"),
+        (f"{OURS} /sys/kernel/notes2\n", "did not tell its kernel's build id"),
+    ],
+)
+def test_another_kernel_or_another_module(tmp_path: Path, answer: str, why: str) -> None:
+    outcome, diagnostic = ask(tmp_path, answer, kernel())
+    assert outcome is Outcome.FAIL
+    assert why in diagnostic
+
+
+def test_many_modules_are_not_all_named(tmp_path: Path) -> None:
+    wanted = {f"kernel/{number}.ko": OURS for number in range(8)}
+    outcome, diagnostic = ask(tmp_path, RUNNING, kernel(modules=wanted))
+    assert outcome is Outcome.FAIL
+    assert diagnostic.endswith("kernel/0.ko, kernel/1.ko, kernel/2.ko, kernel/3.ko, kernel/4.ko and 3 more")
+
+
+def test_a_prebuilt_kernel_is_one_of_those_in_its_image(tmp_path: Path) -> None:
+    assert ask(tmp_path, GOOD, kernel((OTHER, OURS)))[0] is Outcome.PASS
+    outcome, diagnostic = ask(tmp_path, GOOD, kernel((OTHER, "e" * 40)))
+    assert outcome is Outcome.FAIL
+    assert f"{OTHER} or {'e' * 40}" in diagnostic
+
+
+def test_a_prebuilt_kernel_of_which_nothing_is_known(tmp_path: Path) -> None:
+    outcome, diagnostic = ask(tmp_path, GOOD, kernel(()))
+    assert outcome is Outcome.SKIP
+    assert "nothing is known of the image" in diagnostic
+    # Its modules are known all the same.
+    assert ask(tmp_path, RUNNING, kernel(()))[0] is Outcome.FAIL
+
+
+def test_a_guest_that_is_gone_before_it_answers(tmp_path: Path) -> None:
+    with pytest.raises(GuestGone):
+        ask(tmp_path, "", kernel(), dies)
