@@ -16,8 +16,8 @@ from harness.suites.base import Target
 from harness.suites.bench import BenchSuite
 from harness.suites.claims import ClaimsSuite
 
-SHELL = ("bash", "--posix")
-"""As strict as the guest's shells, busybox and bash; dash has no pipefail."""
+SHELL = ("bash",)
+"""As strict as busybox's shell in the guest: in its own mode, bash does not carry `set -e` into a command substitution either."""
 
 GUEST_ONLY = ("modprobe", "rmmod", "kprobe-multi", "kprobe-attach", "perf-sample", "dd", "sleep", "usleep")
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from harness import series
+from harness import paths, series
 from harness.model import ABSENT, CaseResult, Claim, Measure, Outcome, Position
 from tests.guestshell import GuestShell, judge
 
@@ -247,3 +248,23 @@ def test_allocations_are_counted_in_a_whole_trace(tmp_path: Path, trace: str, ex
     shell = GuestShell(tmp_path, prelude=f"work() {{ cp {tmp_path}/kernel trace; }}")
     result = judge(script("value_of allocated work"), shell)
     assert f"seen '{expected}'" in result.diagnostic if expected else "seen nothing" in result.diagnostic, result.log
+
+
+def functions(text: str) -> dict[str, list[str]]:
+    """The functions of a script and the commands of each."""
+    found = re.findall(r"^(\w+)\(\) \{.*\n((?:.*\n)*?)\}", text, re.MULTILINE)
+    return {name: [line.strip() for line in body.splitlines() if line.strip()] for name, body in found}
+
+
+def test_what_runs_in_a_substitution_is_strict_again() -> None:
+    """In busybox's shell, a command substitution goes on behind a command that fails, unless it begins with set -e."""
+    helpers = functions((paths.GUEST / "claims").read_text())
+    checked = set()
+    for entry in (*OURS.claims, *OURS.measures, script((paths.GUEST / "claims").read_text())):
+        known = helpers | functions(entry.script)
+        for name in re.findall(r"\$\((?:\w+=\S+ )?(\w+)", entry.script):
+            if len(known.get(name, ())) > 1:
+                checked.add(name)
+                assert known[name][0] == "set -e", (entry.case, name)
+    assert {"allocated", "sampled", "least", "bench", "called", "written", "count", "leftovers"} <= checked
+    assert {"module", "held_memory", "recorded"} <= {name for name, lines in helpers.items() if lines[0] == "set -e"}
