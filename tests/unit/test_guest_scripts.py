@@ -260,7 +260,8 @@ def test_what_runs_in_a_substitution_is_strict_again() -> None:
     """In busybox's shell, a command substitution goes on behind a command that fails, unless it begins with set -e."""
     helpers = functions((paths.GUEST / "claims").read_text())
     checked = set()
-    for entry in (*OURS.claims, *OURS.measures, script((paths.GUEST / "claims").read_text())):
+    entries: list[Claim | Measure] = [*OURS.claims, *OURS.measures, script((paths.GUEST / "claims").read_text())]
+    for entry in entries:
         known = helpers | functions(entry.script)
         for name in re.findall(r"\$\((?:\w+=\S+ )?(\w+)", entry.script):
             if len(known.get(name, ())) > 1:

@@ -105,9 +105,12 @@ static int register_words(unsigned int words)
 
 	claim_probe_init(&probes[0], words);
 	ret = register_fprobe(&probes[0].fp, "claim_add", NULL);
-	if (!ret)
-		unregister_fprobe(&probes[0].fp);
-	return ret;
+	if (ret)
+		return ret;
+	claim_add(1, 2, 3, 4);
+	unregister_fprobe(&probes[0].fp);
+	/* One that was accepted and has no use of its words was not really accepted. */
+	return probes[0].exits == 1 && !probes[0].wrong ? 0 : 1;
 }
 
 static void test_data_limit(struct seq_buf *value)
