@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -115,11 +116,7 @@ def parse(
     for target in targets:
         for path in kernel.fragments_for(target, [*fragments, *filter(None, [found.fragment])]):
             kernel.read_fragment(path, target.name)
-    for entry in found.must_run:
-        hint = f"suites: {', '.join(suites.ALL)}; architectures: {', '.join(arch.names())}"
-        unknown = [name for name in entry.arch if name not in arch.names()]
-        if unknown or entry.case.partition(":")[0] not in suites.ALL:
-            raise UserError(f"{found.name}: must-run '{entry.case}' names no suite:case of a known architecture", hint=hint)
+    _check_must_run(found)
     for target in targets:
         kernel.choose(target, toolchain)
     spec = tree.spec_for(tree_spec, found)
@@ -144,6 +141,25 @@ def parse(
         given=kernel.Given(kernel_image.resolve(), modules.resolve() if modules else None) if kernel_image else None,
         arguments=arguments,
     )
+
+
+def _check_must_run(found: Series) -> None:
+    """Raises UserError, with file and line, for an entry that no case can answer to."""
+    own = {"claims": [claim.case for claim in found.claims], "bench": [measure.case for measure in found.measures]}
+    names = {name: own.get(name, suite.cases) for name, suite in suites.ALL.items() if name != "command"}
+    for number, entry in enumerate(found.must_run):
+        for name in entry.arch:
+            if name not in arch.names():
+                message, hint = f"unknown architecture '{name}'", f"one of {', '.join(arch.names())}"
+                raise series.wrong(found, "must-run", number, "arch", message=message, hint=hint)
+        suite, _, glob = entry.case.partition(":")
+        cases = names.get(suite, ())
+        if not glob or (cases is not None and not fnmatch.filter(cases, glob)):
+            hint = f"SUITE:NAME, a glob, with one of the suites {', '.join(names)}"
+            if cases:
+                hint = f"the cases of {suite} are {', '.join(cases)}"
+            message = f"must-run '{entry.case}' can match no case"
+            raise series.wrong(found, "must-run", number, "case", message=message, hint=hint)
 
 
 def _scheduler(executor: str) -> str:

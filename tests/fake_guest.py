@@ -55,6 +55,9 @@ class Question(Struct, frozen=True):
 
 Step = Callable[["Machine", Question], None]
 
+BUILD_ID = "0123456789abcdef0123" * 2
+"""Of the kernel that every fake guest runs, unless its script says otherwise."""
+
 
 class _Ended(Exception):
     """The machine is gone, or was killed."""
@@ -306,7 +309,8 @@ class Machine:
             self.answer(question, 0)
 
     def _steps(self, question: Question) -> tuple[Step, ...]:
-        return next((steps for glob, steps in self._script.commands.items() if fnmatch.fnmatchcase(question.label, glob)), ())
+        commands = {"boot:identity": (says(f"{BUILD_ID} /sys/kernel/notes\n"),), **self._script.commands}
+        return next((steps for glob, steps in commands.items() if fnmatch.fnmatchcase(question.label, glob)), ())
 
     def _do(self, steps: Sequence[Step], question: Question | None = None) -> None:
         for step in steps:
@@ -515,5 +519,11 @@ def play(
 
 def a_target(arch: str = "x86_64", **changes: Any) -> Target:
     """A kernel with nothing switched on; `changes` are fields of Target."""
-    fields = {"kernel": types.SimpleNamespace(modules_error=""), "config": {}, "commit": "c", "store": None, **changes}
+    fields = {
+        "kernel": types.SimpleNamespace(modules_error="", build_ids=(BUILD_ID,), module_ids={}),
+        "config": {},
+        "commit": "c",
+        "store": None,
+        **changes,
+    }
     return Target(arch=arch, **fields)

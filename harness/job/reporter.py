@@ -41,11 +41,11 @@ class Reporter:
         self.durations = Durations(context.cache, arch.name)
         series = context.request.series
         self.must_run, name = (series.must_run, series.name) if point.position is Position.WHOLE else ((), "")
-        toolchain = kernel.choose(arch, context.request.toolchain)
+        self._toolchain = kernel.choose(arch, context.request.toolchain)
         known = read_known()
         self.mended_by = name if any(name in entry.fixed_by for entry in known) else ""
         """The series, if known reds are none with it."""
-        self.policy = Policy(arch.name, toolchain, known, self.must_run, context.tree.version, name)
+        self.policy = Policy(arch.name, self._toolchain, known, self.must_run, context.tree.version, name)
         for result in self.before.results:
             self.policy.note(result)
         told = [result for result in self.before.results if result.suite not in BUILT]
@@ -62,6 +62,7 @@ class Reporter:
 
     def begin(self) -> None:
         self._events.write(journal.JobStarted(journal.now(), *self._place))
+        self.properties(toolchain=self._toolchain)
 
     def end(self) -> None:
         """All its cases are there."""

@@ -77,6 +77,8 @@ class CaseResult(Struct, frozen=True):
     """The key of the known failure that covers it; empty if none does."""
     was: Outcome | None = None
     """What was reported, if the outcome is another one because the case is a known failure or must run."""
+    covered: str = ""
+    """The diagnostic that was reported, if a known failure covers it."""
 
     @property
     def id(self) -> str:

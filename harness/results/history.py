@@ -6,7 +6,7 @@ import contextlib
 import json
 import sqlite3
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,7 +17,7 @@ from harness.model import CaseResult, Difference, Outcome
 from harness.results.compare import compare
 from harness.results.journal import CaseFinished, Compared, JobReport, RunReport, now
 
-_VERSION = 1
+_VERSION = 2
 _SCHEMA = """
 CREATE TABLE run (
     id INTEGER PRIMARY KEY,
@@ -37,7 +37,8 @@ CREATE TABLE job (
     point TEXT NOT NULL,
     finished INTEGER NOT NULL,
     tested TEXT NOT NULL,
-    release TEXT NOT NULL
+    release TEXT NOT NULL,
+    toolchain TEXT NOT NULL DEFAULT ''
 );
 CREATE INDEX job_by_scope ON job (scope, arch, point);
 CREATE INDEX job_by_run ON job (run);
@@ -50,15 +51,30 @@ CREATE TABLE result (
     value REAL,
     unit TEXT NOT NULL,
     diagnostic TEXT NOT NULL,
+    known TEXT NOT NULL DEFAULT '',
+    covered TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (job, name)
 ) WITHOUT ROWID;
 CREATE INDEX result_by_name ON result (name);
+"""
+_VIEW = """
 CREATE VIEW seen AS
     SELECT
-        run, job, started, directory, arch, point, release, tested,
-        name.name AS "case", outcome, seconds, value, unit, diagnostic
+        run, job, started, directory, series, arch, point, release, toolchain, tested,
+        name.name AS "case", outcome, seconds, value, unit, diagnostic, known, covered
     FROM result JOIN job ON job.id = result.job JOIN run ON run.id = job.run JOIN name ON name.id = result.name;
 """
+_FROM_VERSION_1 = """
+ALTER TABLE job ADD COLUMN toolchain TEXT NOT NULL DEFAULT '';
+ALTER TABLE result ADD COLUMN known TEXT NOT NULL DEFAULT '';
+ALTER TABLE result ADD COLUMN covered TEXT NOT NULL DEFAULT '';
+DROP VIEW seen;
+"""
+
+_NEW = ("toolchain", "known", "covered")
+"""What a history of version 1 has not."""
+_OLD_SEEN = "SELECT seen.*, run.series FROM seen JOIN run ON run.id = seen.run"
+_OF_A_RESULT = ("outcome", "seconds", "value", "unit", "diagnostic", "known", "covered")
 
 _TYPICAL = 5
 """So many earlier runs tell how long a case takes."""
@@ -95,6 +111,25 @@ class Seen(Struct, frozen=True):
     diagnostic: str
 
 
+class Ran(Struct, frozen=True):
+    """A case in a run, and the known failure that covered it."""
+
+    started: float
+    directory: str
+    series: str
+    arch: str
+    point: str
+    release: str
+    toolchain: str
+    case: str
+    outcome: Outcome
+    diagnostic: str
+    known: str
+    """The key of the known failure; empty if none covered it."""
+    covered: str
+    """The diagnostic that it covered."""
+
+
 class Flaky(Struct, frozen=True):
     """A case that came out in several ways although nothing that it depends on had changed, or that passed when it was tried
     again."""
@@ -120,10 +155,13 @@ class History:
             raise UserError(f"the history in {path}: {error.strerror}", hint="--history PATH") from None
         if not path.exists() or path.stat().st_size == 0:
             self._make()
+        if not read:
+            self._upgrade()
         with self._opened(write=not read) as data:
-            if (version := _version(data)) != _VERSION:
+            if (version := _version(data)) != _VERSION and not (read and version == 1):
                 hint = "another program wrote it, or a newer harness: take another file with --history PATH"
                 raise UserError(f"{path} is no history of version {_VERSION}, but {version}", hint=hint)
+            self._old = version == 1
             if not read:
                 # Only a real write tells.
                 data.execute(f"PRAGMA user_version = {_VERSION}")
@@ -146,18 +184,17 @@ class History:
                 "INSERT INTO run (directory, started, series, tree, arguments, exit_code) VALUES (?, ?, ?, ?, ?, ?)", row
             ).lastrowid
             for job in report.jobs.values():
-                told = (job.properties.get("tested", ""), job.properties.get("release", ""))
+                told = [job.properties.get(name, "") for name in ("tested", "release", "toolchain")]
                 number = data.execute(
-                    "INSERT INTO job (run, scope, arch, point, finished, tested, release) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO job (run, scope, arch, point, finished, tested, release, toolchain)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                     (run, started.scope, job.arch, job.point, job.finished, *told),
                 ).lastrowid
                 data.executemany("INSERT OR IGNORE INTO name (name) VALUES (?)", [(result.id,) for result in job.results])
                 data.executemany(
-                    "INSERT INTO result SELECT ?, id, ?, ?, ?, ?, ? FROM name WHERE name = ?",
-                    [
-                        (number, one.outcome.value, one.seconds, one.value, one.unit, one.diagnostic, one.id)
-                        for one in job.results
-                    ],
+                    "INSERT INTO result (job, name, outcome, seconds, value, unit, diagnostic, known, covered)"
+                    " SELECT ?, id, ?, ?, ?, ?, ?, ?, ? FROM name WHERE name = ?",
+                    [(number, *(getattr(one, name) for name in _OF_A_RESULT), one.id) for one in job.results],
                 )
 
     def compared(self, report: RunReport) -> Compared | None:
@@ -220,6 +257,19 @@ class History:
             )
             return [msgspec.convert(dict(zip(Seen.__struct_fields__, row, strict=True)), Seen) for row in rows]
 
+    def ran(self, wanted: Callable[[str], bool]) -> list[Ran]:
+        """What the cases did whose ids are wanted, the newest first."""
+        fields = [f"'' AS {name}" if self._old and name in _NEW else f'"{name}"' for name in Ran.__struct_fields__]
+        view = f"({_OLD_SEEN})" if self._old else "seen"
+        with self._opened() as data:
+            names = [name for (name,) in data.execute("SELECT name FROM name ORDER BY name") if wanted(name)]
+            rows = data.execute(
+                f"SELECT {', '.join(fields)} FROM {view}"
+                ' WHERE "case" IN (SELECT value FROM json_each(?)) ORDER BY started DESC, job, "case"',
+                (json.dumps(names),),
+            )
+            return [msgspec.convert(dict(zip(Ran.__struct_fields__, row, strict=True)), Ran) for row in rows]
+
     def flaky(self) -> list[Flaky]:
         """Those that were flaky last come first."""
         with self._opened() as data:
@@ -252,7 +302,14 @@ class History:
             (tables,) = data.execute("SELECT COUNT(*) FROM sqlite_schema").fetchone()
             # Somebody else may just have made it.
             if _version(data) == 0 and tables == 0:
-                for statement in (*_SCHEMA.split(";"), f"PRAGMA user_version = {_VERSION}"):
+                for statement in (*_SCHEMA.split(";"), _VIEW, f"PRAGMA user_version = {_VERSION}"):
+                    data.execute(statement)
+
+    def _upgrade(self) -> None:
+        """Add what a history of version 1 has not."""
+        with self._opened(write=True) as data:
+            if _version(data) == 1:
+                for statement in (*_FROM_VERSION_1.split(";"), _VIEW, f"PRAGMA user_version = {_VERSION}"):
                     data.execute(statement)
 
 

@@ -3,6 +3,7 @@
 from harness.series import conditions, points, preimages
 from harness.series.apply import apply
 from harness.series.check import check
+from harness.series.describe import wrong
 from harness.series.export import export
 from harness.series.load import NONE, bundled, load, referred, trespasses
 from harness.series.origin import unfounded
@@ -20,4 +21,5 @@ __all__ = [
     "referred",
     "trespasses",
     "unfounded",
+    "wrong",
 ]

@@ -7,14 +7,13 @@ from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 import msgspec
-from msgspec import Struct
 
 from harness import paths
 from harness.cache import Cache, digest_of
 from harness.errors import UserError
-from harness.model import Argued, CasePattern, Origin, Series
-from harness.series import commit, fetch, mail, quilt, thread
-from harness.series.claims import read_claims, read_measures
+from harness.model import Series
+from harness.series import commit, describe, fetch, mail, quilt, thread
+from harness.series.describe import described
 from harness.series.thread import Thread
 
 NONE = Series(name="none", origin="", digest=digest_of("none"))
@@ -22,17 +21,6 @@ NONE = Series(name="none", origin="", digest=digest_of("none"))
 
 _FORMS = "a directory, an mbox file, a Maildir, git:REPO#A..B, lore:MESSAGE-ID, none"
 _NAME_LENGTH = 48
-
-
-class _Description(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """series.toml."""
-
-    description: str = ""
-    tested_on: tuple[str, ...] = ()
-    fragment: str = ""
-    must_run: tuple[CasePattern, ...] = ()
-    origin: Origin | None = None
-    checkpatch: tuple[Argued, ...] = ()
 
 
 def bundled() -> list[str]:
@@ -67,7 +55,7 @@ def load(spec: str, cache: Cache | None = None, mbox: Path | None = None) -> Ser
         return _referred(path, mbox, cache)
     if _is(path, "") and path.is_dir() and not _is(path, "cur"):
         patches, commits = quilt.read(path)
-        return _described(path, Series(name=path.name, origin=str(path), digest=commit.digest(commits), patches=patches))
+        return described(path, Series(name=path.name, origin=str(path), digest=commit.digest(commits), patches=patches))
     wanted = ""
     if not _is(path, ""):
         file, _, wanted = spec.partition("#")
@@ -148,7 +136,7 @@ def _committed(rest: str, cache: Cache) -> Series:
 
 def _referred(directory: Path, mbox: Path | None, cache: Cache) -> Series:
     """A directory that holds no patches, just where they come from."""
-    origin = _describe(directory / "series.toml").origin
+    origin = describe.read(directory / describe.NAME)[0].origin
     if origin is None or not origin.message_id:
         hint = "a series file that lists them, or an origin with a message-id in series.toml"
         raise UserError(f"{directory} holds no patches and names none", hint=hint)
@@ -156,46 +144,4 @@ def _referred(directory: Path, mbox: Path | None, cache: Cache) -> Series:
     if not origin.title.endswith(found.title):
         raise UserError(f"{mbox or origin.message_id} is not '{origin.title}', but '{found.title}'", hint="another --mbox FILE")
     series = _mailed(found, str(mbox.resolve()) if mbox else f"lore:{origin.message_id}", cache)
-    return _described(directory, msgspec.structs.replace(series, name=directory.name, base=series.base or origin.base))
-
-
-def _described(directory: Path, series: Series) -> Series:
-    """With what stands beside the patches."""
-    description = _describe(directory / "series.toml")
-    fragment = directory / description.fragment if description.fragment else None
-    if fragment is not None and not fragment.is_file():
-        raise UserError(
-            f"{directory.name}/series.toml names the fragment {fragment.name}, which is not there",
-            hint="its path is relative to the series",
-        )
-    for original in description.origin.patches if description.origin else ():
-        for number in original.patches:
-            if not any(patch.name.startswith(f"{number}-") for patch in series.patches):
-                raise UserError(
-                    f"{directory.name}/series.toml: '{original.title}' is said to be in {number}, which is not there",
-                    hint="patches = the numbers of this series' patches: NNNN",
-                )
-    claims, needed_by_claims = read_claims(directory / "claims.toml")
-    measures, needed_by_measures = read_measures(directory / "bench.toml")
-    return msgspec.structs.replace(
-        series,
-        description=description.description or series.description,
-        tested_on=description.tested_on,
-        fragment=fragment,
-        must_run=description.must_run,
-        claims=claims,
-        measures=measures,
-        conditions=(*needed_by_claims, *needed_by_measures),
-        written_after=description.origin,
-        argued=description.checkpatch,
-        home=directory,
-    )
-
-
-def _describe(path: Path) -> _Description:
-    try:
-        return msgspec.toml.decode(path.read_bytes(), type=_Description)
-    except FileNotFoundError:
-        return _Description()
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: {error}", hint="see patches/fprobe-on-fgraph/series.toml") from None
+    return described(directory, msgspec.structs.replace(series, name=directory.name, base=series.base or origin.base))

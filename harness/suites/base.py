@@ -63,6 +63,8 @@ class Suite:
     """Judged from the boot log, or case by case in the guest, or both."""
 
     name: str
+    cases: tuple[str, ...] | None = None
+    """The names of its cases, if they are the same for every kernel; None if the kernel or the series brings them."""
     in_order: bool = False
     """Its cases build upon each other: one guest runs them all, as they were planned."""
     counts: bool = False

@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from harness.guest import Guest
 from harness.logs.lines import without_printk_prefix
 from harness.model import CaseResult, Outcome
+from harness.suites import identity
 from harness.suites.base import Selection, Suite, Target
 
 _TESTING = re.compile(r"(?:\w+: )?Testing (?P<name>[^:]+): ?(?P<rest>.*)")
 _VERDICT = re.compile(r"(?i:.*\bnot ok)\s*|(?:.*\s)?(?P<passed>PASSED|OK|ok)\s*|.*FAILED!?\s*|NG: .*")
 _LATE_VERDICT = re.compile(r"(?i:.*\bnot ok)\s*|(?:\(.*\) ?)?(?P<passed>PASSED|OK|ok)\s*|.*FAILED!?\s*|NG: .*")
 
-WITHOUT_SELFTESTS = ("agent", "console")
+WITHOUT_SELFTESTS = ("agent", "console", identity.NAME)
 """Cases that every boot answers."""
 
 EXPECTED = {

@@ -101,8 +101,10 @@ class Known(CasePattern, frozen=True, rename="kebab"):
         return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:12]
 
     def meant_for(self, version: str) -> bool:
-        """Whether it holds for a kernel of that version or release. Without `versions` it holds for all."""
-        return not self.versions or SpecifierSet(self.versions).contains(_comparable(version))
+        """Whether it holds for a kernel of that version or release. Without `versions` it holds for all, with them for none
+        whose version is not known."""
+        number = _comparable(version)
+        return not self.versions or (number is not None and SpecifierSet(self.versions).contains(number))
 
     def applies_to(self, case: str) -> bool:
         return fnmatch.fnmatchcase(case, self.case)
@@ -167,10 +169,10 @@ def _matches(line: str, globs: Iterable[str]) -> bool:
     return any(fnmatch.fnmatchcase(line, glob) for glob in globs)
 
 
-def _comparable(version: str) -> Version:
+def _comparable(version: str) -> Version | None:
     """Of a kernel's version or release: 6.12.117, 6.18-rc3 (what 6.18 brings or fixes came before its rc1), 6.1.0-56-amd64."""
     found = re.match(r"\d+(\.\d+)*", version)
-    return Version(found[0] if found else "0")
+    return Version(found[0]) if found else None
 
 
 def _wrong_range(versions: str) -> Iterator[str]:

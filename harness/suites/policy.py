@@ -108,4 +108,7 @@ class Policy:
 
 def _changed(result: CaseResult, outcome: Outcome, why: str, known: str = "") -> CaseResult:
     diagnostic = "; ".join(filter(None, [why, result.diagnostic]))
-    return msgspec.structs.replace(result, outcome=outcome, diagnostic=diagnostic, known=known, was=result.outcome)
+    covered = result.diagnostic if known else ""
+    return msgspec.structs.replace(
+        result, outcome=outcome, diagnostic=diagnostic, known=known, was=result.outcome, covered=covered
+    )

@@ -16,7 +16,7 @@ from harness.durations import Durations
 from harness.errors import CommandFailed, InfrastructureError
 from harness.guest import Boot, Guest, GuestGone, PlaceLost
 from harness.model import CaseResult, Outcome
-from harness.suites import verdict
+from harness.suites import identity, verdict
 from harness.suites.base import Case, Selection, Suite, Target
 from harness.suites.verdict import Complaints, Explain
 
@@ -84,6 +84,11 @@ class _Serving:
         self.boots = 0
         self.misboots = 0
         self.excuses = _MISBOOTS
+
+    @property
+    def which(self) -> str:
+        """The boot, in the name of a case: empty for the first one."""
+        return "" if self.boots == 1 else f" of boot {self.boots}"
 
 
 class Session:
@@ -204,6 +209,7 @@ class Session:
         """Wait for the agent, judge the boot, and run cases. False if there is no use in another boot."""
         try:
             guest.wait_for_agent()
+            proof = identity.prove(guest, self._target.kernel)
         except GuestGone as error:
             outcome, title, evidence = verdict.gone(error, self._explain)
             which = f" at boot {now.boots}" if now.booted else ""
@@ -214,12 +220,16 @@ class Session:
             self._unbootable |= not again
             return again
         now.booted = True
+        if not proof.outcome.green:
+            # Whatever it says, it says of another kernel, and so would the next guest.
+            self._emit(msgspec.structs.replace(proof, name=f"{proof.name}{now.which}{now.who}"))
+            self._unbootable = True
+            return False
         complaints = _complaints(guest)
         if now.excuses and guest.misboot:
             self._report_misboot(guest, complaints, now)
             return True
-        # What must hold of every guest before anything that it says counts, is checked here.
-        distrust = self._judge(guest, complaints, now)
+        distrust = self._judge(guest, complaints, now, proof)
         was_clean, now.clean = now.clean, not distrust
         if distrust and was_clean and self._replace():
             return True
@@ -237,12 +247,11 @@ class Session:
         log = complaints.log(self._explain)
         self._emit(CaseResult("boot", f"misboot {now.misboots}{now.who}", outcome, diagnostic=why, log=log))
 
-    def _judge(self, guest: Guest, complaints: Complaints, now: _Serving) -> str:
+    def _judge(self, guest: Guest, complaints: Complaints, now: _Serving, proof: CaseResult) -> str:
         """Report what the boot showed. Returns why the guest is not to be trusted, if so."""
         distrust = ""
         if complaints:
-            which = "" if now.boots == 1 else f" of boot {now.boots}"
-            result = self._console(complaints, f"console{which}{now.who}")
+            result = self._console(complaints, f"console{now.which}{now.who}")
             self._emit(result)
             if complaints.splats and not self._known(result):
                 distrust = f"the kernel had splatted while it booted: {complaints.splats[0].title}"
@@ -250,14 +259,15 @@ class Session:
         if now.judged:
             self._durations.note("boot", guest.boot_seconds)
         else:
-            self._judge_first(guest, clean=not complaints)
+            self._judge_first(guest, proof, clean=not complaints)
             self._before.note_judged()
             now.judged = True
         return distrust
 
-    def _judge_first(self, guest: Guest, clean: bool) -> None:
+    def _judge_first(self, guest: Guest, proof: CaseResult, clean: bool) -> None:
         for suite, selection in self._suites:
-            for result in suite.judge_boot(guest.boot_log, self._target, guest):
+            first = [proof] if suite.name == proof.suite else []
+            for result in (*first, *suite.judge_boot(guest.boot_log, self._target, guest)):
                 # A splat on the console was reported already, whether that case was asked for or not.
                 if selection.wants(result.name) and (clean or result.id != "boot:console"):
                     self._emit(result)

@@ -142,6 +142,7 @@ _SAMPLES = (
 
 class SamplesSuite(Suite):
     name = "samples"
+    cases = tuple(sample.name for sample in _SAMPLES)
 
     def plan(self, target: Target) -> list[Case]:
         return [Case((sample.name,), _SECONDS) for sample in _SAMPLES]

@@ -131,7 +131,7 @@ def test_run_does_not_go_on_with_another_series(bench: Bench) -> None:
     again = resumable(bench)
     patch = next((bench.path / "s").glob("*.patch"))
     patch.write_text(patch.read_text().replace("+int one;", "+int other;"))
-    with pytest.raises(UserError, match="s is not what it was when .* began") as caught:
+    with pytest.raises(UserError, match=r"s is not what it was when .* began") as caught:
         again()
     assert caught.value.hint == "start a new run"
 

@@ -176,6 +176,8 @@ def version(entry: Known, of: str) -> CaseResult:
         ("6.1.164-1", Outcome.FAIL),
         ("6.14", Outcome.FAIL),
         ("6.1.140", Outcome.FAIL),
+        ("", Outcome.FAIL),
+        ("next-20261122", Outcome.FAIL),
     ],
 )
 def test_known_of_some_versions(kernel: str, outcome: Outcome) -> None:
@@ -191,6 +193,12 @@ def outlived(glob: str, selection: Selection, *outcomes: Outcome) -> list[str]:
     for number, outcome in enumerate(outcomes):
         policy.judge(result(outcome, f"{number}.tc"))
     return [case for _, passed in policy.outlived([selection]) for case in passed]
+
+
+def test_kernel_whose_version_is_not_known_has_no_known_failure_of_some_versions() -> None:
+    entry = known("ftracetest:*", versions="<6.14", any_version="")
+    assert not entry.meant_for("")
+    assert entry.meant_for("5.10")
 
 
 def test_known_red_that_passes_is_told() -> None:
@@ -264,6 +272,7 @@ def test_what_counts(outcome: Outcome, must: bool, listed: bool) -> None:
         assert judged.diagnostic.endswith(f"; {WHY}")
         assert judged.was is outcome
         assert judged.known == (entry.key if expected is Outcome.XFAIL else "")
+        assert judged.covered == (WHY if expected is Outcome.XFAIL else "")
 
 
 def test_must_run_case_that_expects_its_own_failure_says_so() -> None:

@@ -66,13 +66,13 @@ def test_globs_add_up_and_a_whole_suite_swallows_them() -> None:
 
 
 def test_none_just_boots() -> None:
-    assert names("none") == {"boot": ("agent", "console")}
+    assert names("none") == {"boot": ("agent", "console", "identity")}
     assert not suites.ALL["boot"].noisy(parse_suites(["none"])[0])
     assert suites.ALL["boot"].noisy(parse_suites(["boot"])[0])
 
 
 def test_commands_boot_a_guest_and_nothing_else() -> None:
-    assert names(commands=("true",)) == {"boot": ("agent", "console"), "command": ()}
+    assert names(commands=("true",)) == {"boot": ("agent", "console", "identity"), "command": ()}
     assert names("kunit", commands=("true",)) == {"kunit": (), "command": ()}
 
 

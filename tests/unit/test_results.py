@@ -92,6 +92,7 @@ def test_json(tmp_path: Path) -> None:
         "tries": [],
         "known": "",
         "was": None,
+        "covered": "",
     }
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from harness.guest import GuestGone
 from harness.model import Kernel, Outcome
-from harness.suites import identity
-from tests.fake_guest import FakePlace, Script, Step, dies, exits, says
+from harness.suites import ALL, identity
+from tests.fake_guest import FakePlace, Played, Script, Step, a_target, dies, exits, play, says
 
 OURS, OTHER = "0123456789abcdef0123" * 2, "f" * 40
 MODULE = "kernel/samples/fprobe_example.ko"
@@ -100,3 +100,36 @@ def test_a_prebuilt_kernel_of_which_nothing_is_known(tmp_path: Path) -> None:
 def test_a_guest_that_is_gone_before_it_answers(tmp_path: Path) -> None:
     with pytest.raises(GuestGone):
         ask(tmp_path, "", kernel(), dies)
+
+
+def outcomes(played: Played) -> dict[str, tuple[Outcome, bool]]:
+    return {result.id: (result.outcome, result.ran) for result in played.reported}
+
+
+@pytest.mark.parametrize("boot", [True, False])
+def test_nothing_of_a_guest_with_another_kernel_counts(tmp_path: Path, boot: bool) -> None:
+    """The case is reported, whether the suite was asked for or not."""
+    script = Script(commands={"boot:identity": (says(f"{OTHER} /sys/kernel/notes\n"), exits(0))})
+    suites = [*([ALL["boot"]] if boot else []), ALL["command"]]
+    played = play(tmp_path, suites, script, target=a_target(commands=("true", "false")))
+    assert outcomes(played) == {
+        "boot:identity": (Outcome.FAIL, True),
+        "command:true": (Outcome.LOST, False),
+        "command:false": (Outcome.LOST, False),
+    }
+    assert len(played.place.boots) == 1
+    assert not played.place.asked("command:*")
+
+
+def test_a_later_boot_with_another_kernel(tmp_path: Path) -> None:
+    dying = Script(commands={"samples:*": (dies,)})
+    other = Script(commands={"boot:identity": (says(f"{OTHER} /sys/kernel/notes\n"), exits(0))})
+    config = {"SAMPLE_FPROBE": "y", "SAMPLE_KPROBES": "y"}
+    played = play(tmp_path, [ALL["boot"], ALL["samples"]], dying, other, target=a_target(config=config))
+    found = outcomes(played)
+    assert found["boot:identity"] == (Outcome.PASS, True)
+    assert found["boot:identity of boot 2"] == (Outcome.FAIL, True)
+    lost = [name for name, (outcome, _) in found.items() if outcome is Outcome.LOST]
+    assert "samples:kprobe_example" in lost
+    assert not [name for name, (outcome, _) in found.items() if name.startswith("samples:") and outcome is Outcome.PASS]
+    assert len(played.place.boots) == 2

@@ -7,7 +7,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
 
 import pytest
 
@@ -19,7 +18,7 @@ from harness.model import CaseResult, Outcome
 from harness.suites import Selection, Session, Suite, Target
 from harness.suites.base import Case
 from harness.suites.runner import NOTHING, Before
-from tests.fake_guest import FakePlace, Script, dies, prints
+from tests.fake_guest import FakePlace, Script, a_target, dies, prints
 
 CASES = 40
 SLOWNESS = 5
@@ -71,7 +70,7 @@ class Bench:
         boot, durations = Boot(Path("image"), Path("initramfs"), slowness=SLOWNESS), Durations(Cache(directory), "none")
         self.session = Session(
             suites,
-            cast(Target, None),
+            a_target(),
             boot,
             (),
             self.start,
