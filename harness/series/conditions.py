@@ -16,18 +16,21 @@ _DEFINED = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$")
 _MOST_NAMED = 5
 
 
-def check(conditions: Iterable[Condition], store: Store, commit: str, patches: Iterable[Patch], tree: str) -> None:
-    """Raises UserError, with file and line, for conditions on symbols that neither the Kconfig files of the tree at `commit` nor
-    those that the `patches` add define. `tree` names the tree in the message."""
+def unmet(conditions: Iterable[Condition], store: Store, commit: str, patches: Iterable[Patch]) -> list[Condition]:
+    """The conditions on symbols that neither the Kconfig files of the tree at `commit` nor those that the `patches` add define."""
     conditions = tuple(conditions)
     wanted = {condition.symbol for condition in conditions}
     missing = wanted - defined_in(store, commit, wanted) if wanted else set()
     missing -= added_by(patches) if missing else set()
-    unmet = [condition for condition in conditions if condition.symbol in missing]
-    if unmet:
-        lines = [f"{one.where}: no Kconfig file of {tree} or of the series defines {one.symbol}" for one in unmet[:_MOST_NAMED]]
-        more = [f"and {len(unmet) - _MOST_NAMED} more"] if len(unmet) > _MOST_NAMED else []
-        suites = " and ".join(sorted({one.suite for one in unmet}))
+    return [condition for condition in conditions if condition.symbol in missing]
+
+
+def check(conditions: Iterable[Condition], store: Store, commit: str, patches: Iterable[Patch], tree: str) -> None:
+    """Raises UserError, with file and line, for unmet conditions. `tree` names the tree in the message."""
+    if wrong := unmet(conditions, store, commit, patches):
+        lines = [f"{one.where}: no Kconfig file of {tree} or of the series defines {one.symbol}" for one in wrong[:_MOST_NAMED]]
+        more = [f"and {len(wrong) - _MOST_NAMED} more"] if len(wrong) > _MOST_NAMED else []
+        suites = " and ".join(sorted({one.suite for one in wrong}))
         hint = f"correct the symbol's name there; or, if this tree is too old to have it, name suites without {suites}: --suite"
         raise UserError("\n".join([*lines, *more]), hint=hint)
 

@@ -130,3 +130,15 @@ def test_series_that_does_not_apply_is_red_for_that(bench: Bench) -> None:
     report = bench.run(bench.parse(directory, suite_specs=["claims"]))
     assert report.finished and report.finished.exit_code == 1
     assert "FTRACES" not in report.finished.error
+
+
+def test_series_check_names_it_as_well(tmp_path: Path, source: tuple[Store, str]) -> None:
+    directory = fake.series(tmp_path / "s", {"other.c": "changed\n"})
+    (directory / "claims.toml").write_text(CLAIM.format("FTRACES"))
+    cache = source[0].cache
+    where = tree.resolve(f"git:{tmp_path}/linux#main", cache)
+    verdict = series.check(series.load(str(directory)), where, cache)
+    complaint = f"{directory}/claims.toml:4: no Kconfig file of this tree or of the series defines FTRACES"
+    assert (verdict.good, verdict.complaints) == (False, (complaint,))
+    (directory / "claims.toml").write_text(CLAIM.format("FTRACE"))
+    assert series.check(series.load(str(directory)), where, cache).good
