@@ -56,17 +56,6 @@ static long attach(long program, unsigned int flags, const char *const *names, u
 	return bpf(BPF_LINK_CREATE, &attr);
 }
 
-/* How often a program ran while statistics were enabled (BPF_ENABLE_STATS); -1 if the kernel does not answer. */
-static long runs_of(long program)
-{
-	struct bpf_prog_info info = {};
-	union bpf_attr attr = {
-		.info = { .bpf_fd = program, .info_len = sizeof(info), .info = (unsigned long)&info },
-	};
-
-	return bpf(BPF_OBJ_GET_INFO_BY_FD, &attr) ? -1 : (long)info.run_cnt;
-}
-
 static int failed(const char *what)
 {
 	printf("%s: error %d\n", what, errno);

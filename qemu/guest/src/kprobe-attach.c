@@ -28,6 +28,17 @@ static unsigned int read_names(void)
 	return *name ? 0 : count;
 }
 
+/* How often a program ran while statistics were enabled (BPF_ENABLE_STATS); -1 if the kernel does not answer. */
+static long runs_of(long program)
+{
+	struct bpf_prog_info info = {};
+	union bpf_attr attr = {
+		.info = { .bpf_fd = program, .info_len = sizeof(info), .info = (unsigned long)&info },
+	};
+
+	return bpf(BPF_OBJ_GET_INFO_BY_FD, &attr) ? -1 : (long)info.run_cnt;
+}
+
 /* The exit status of a command; 127 if it cannot be run. */
 static int run(char **command, char **environment)
 {
