@@ -47,11 +47,14 @@ class Shell:
                 answer = found.run(command, "command", _COMMAND_SECONDS)
             except GuestGone as gone:
                 raise InfrastructureError(f"lost: {gone.message}", hint=gone.console[-2000:]) from gone
-            splats = found.console.take_splats()
+        # Only now has all that the kernel printed been read.
+        splats, gaps = found.console.take_splats(), found.console.take_gaps()
         sys.stdout.write(answer.output)
         for splat in splats:
             sys.stderr.write(f"{splat.text}\n")
-        return answer.status or int(bool(splats))
+        for gap in gaps:
+            sys.stderr.write(f"lines of the kernel's may be missing: {gap}\n")
+        return answer.status or int(bool(splats or gaps))
 
     def interact(self, gdb: bool, say: Progress) -> None:
         """Connect this terminal to the guest's console until one of the two ends."""

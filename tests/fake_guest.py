@@ -492,6 +492,7 @@ def play(
     arch: str = "x86_64",
     globs: tuple[str, ...] = (),
     last_words: float = 3.0,
+    quiet: tuple[str, ...] = (),
     **options: Any,
 ) -> Played:
     """Run `suites` to their end in one guest after another. `options` are the session's own."""
@@ -504,7 +505,7 @@ def play(
         [(suite, Selection(suite.name, globs)) for suite in suites],
         target or a_target(arch),
         Boot(Path("image"), Path("initramfs")),
-        (),
+        quiet,
         start,
         Durations(Cache(directory), "none"),
         reported.append,

@@ -64,11 +64,15 @@ def compare_command(before: Path, after: Path, as_json: bool) -> int:
     """
     old, new = read_run(before), read_run(after)
     found, left_out = compare.compare(old, new), compare.uncompared(old, new)
+    worse = compare.worse(old, new)
     if as_json:
-        click.echo(to_json({"differences": found, "not_compared": left_out}).decode())
+        click.echo(to_json({"differences": found, "not_compared": left_out, "worse": worse}).decode())
     else:
         OUT.print(escape(clean_text(compare.table(found, left_out))))
-    return 1 if compare.lost(old, new) or any(one.red for one in found) else 0
+        for why in worse:
+            if why not in {one.case for one in found}:
+                OUT.print(escape(clean_text(why)), style="red")
+    return 1 if worse else 0
 
 
 @cli.command("history")

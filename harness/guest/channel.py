@@ -20,6 +20,7 @@ from harness.guest.console import Console
 _CHUNK = 1 << 16
 _READY = r"harness agent ready\r?\n"
 _AGENT_DIED = "the agent that ran the command died"
+_NO_BEGINNING = "the answer has no beginning: the command channel has lost a part of it"
 _LONGEST_OUTPUT = 1 << 26
 _TOO_LONG = f"the command printed more than {_LONGEST_OUTPUT >> 20} MiB"
 _QUIET_SECONDS = 2.0
@@ -87,7 +88,9 @@ class Line:
                 raise Broken(_TOO_LONG)
             return None
         begin = re.search(rf"\n{self._marker} begin\r?\n".encode(), said)
-        return Answer(int(self._spawn.match[1]), said[begin.end() :] if begin else said)
+        if not begin:
+            raise Broken(_NO_BEGINNING)
+        return Answer(int(self._spawn.match[1]), said[begin.end() :])
 
     def _expect(self, patterns: Sequence[str], seconds: float) -> int | None:
         """Which of them came first."""

@@ -27,6 +27,7 @@ from harness.logs.splat import Splat
 
 _BACKTRACES = ("l", "w")
 """SysRq keys: all active CPUs, and tasks that no signal wakes."""
+_PING_SECONDS = 10.0
 _LONGEST_BACKTRACES = 1000
 """Lines."""
 
@@ -100,12 +101,19 @@ class Guest:
                 raise InfrastructureError(f"QEMU ended before the guest said anything: {why[-500:]}", "see qemu.cmd") from None
             raise
         self.boot_seconds = self._timing.clock() - start
-        self.run("true", "boot-end", 10)
+        self.ping("boot-end")
         self.booted_at = self.console.offset
         self.boot_log = list(self.console.read(self.console.begin, self.booted_at))
         self.misboot = next((line for line in self.boot_log if self._sign and self._sign in line), "")
         if self._host and not self.misboot:
             self._host.learn(self.boot_log)
+
+    def ping(self, label: str) -> None:
+        """Have the agent run a command that does nothing: all that was printed before it has been
+        read then. Raises GuestGone, also if the agent cannot run it."""
+        answer = self.run("true", label, _PING_SECONDS)
+        if answer.status:
+            raise self._lost(f"the agent cannot run anything: status {answer.status}: {answer.output.strip()}")
 
     def run(self, script: str, label: str, seconds: float) -> CommandResult:
         """Run a shell script; `seconds` is its deadline before the guest's patience. Its stderr is folded in.

@@ -120,9 +120,9 @@ class Reporter:
         self._events.write(journal.StageFinished(journal.now(), *self._place, stage, round(seconds, 3), cached))
 
     def outlived(self, entry: Known, passed: Iterable[str]) -> None:
-        """What was known to be red, and is not."""
+        """Report an XPASS: a known failure that passed."""
         self._events.write(journal.KnownPassed(journal.now(), *self._place, entry.case, entry.why, tuple(passed)))
-        self.say(f"known to be red, but passes: {entry.case}")
+        self.say(f"XPASS: {entry.case}: a known failure passed")
 
     def properties(self, **properties: str) -> None:
         self._events.write(journal.JobProperties(journal.now(), *self._place, properties))

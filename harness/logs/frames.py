@@ -1,119 +1,151 @@
-"""Where it happened: the function that a report of the kernel's is about, which is rarely the one that printed it, nor the helper
-in whose hands it went wrong."""
+"""Where it happened: the function that a report of the kernel's is about. It is rarely the one that printed the report, nor the
+helper that tripped over what its caller did: those are listed in plumbing.txt, and are passed over.
+
+The same bug shall have the same name from night to night, on every architecture: so system calls have one name, and functions
+that stand for one another share one."""
 
 from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-_NAME = r"(?P<function>[A-Za-z_][\w.]*)"
+from harness.logs.traces import Trace, lock_sites, subjects, traces
 
-_WHERE = [
-    re.compile(pattern)
-    for pattern in (
-        rf"\bat \S+:\d+[,!]? {_NAME}\+0x",
-        rf"\S+:\d+ at {_NAME}\+0x",
-        rf"^WARNING: (?:CPU: \d+ PID: \d+ )?at {_NAME}\+0x",
-        rf"^BUG: K\w+: .* in {_NAME}",
-        rf"^RIP: \w+:(?:\[<[0-9a-f]+>\] +(?:\[<[0-9a-f]+>\] )?)?{_NAME}\+0x",
-        rf"^(?:E?IP|RIP)(?:: | is at )(?:\w+:)?(?:\[<[0-9a-f]+>\] )*{_NAME}\+0x",
-        rf"^(?:e?pc|epc|era|PC is at) *:? *(?:[0-9a-f]+ +)?(?:\[<[0-9a-f]+>\] )?{_NAME}\+0x",
-        rf"^Krnl PSW : .*\({_NAME}\+0x",
-        rf"^NIP \[[0-9a-f]+\] {_NAME}\+0x",
-        rf"^caller is {_NAME}\+0x",
-        rf"^LR is at {_NAME}\+0x",
-        rf"Kernel stack is corrupted in: {_NAME}\+0x",
-        rf"^\s*last function: {_NAME}$",
-    )
-]
-_WANTED = re.compile(rf"\bat:? +(?:\[<[0-9a-f]+>\] +)?{_NAME}\+0x")
-"""Of a lock, in what lockdep prints."""
-_FRAME = re.compile(
-    rf"^\s*(?:#\d+: *)?(?:<\w+> *)?(?:\(?\[<?[0-9a-f]+>?\] *){{0,2}}(?P<doubt>\? )?{_NAME}(?: \[\w+\])?\+0x[0-9a-f]+/0x[0-9a-f]+"
-    # 32-bit Arm's own form, old and new
-    r"|^\s*(?:\[<[0-9a-f]+>\] )?\(?(?P<callee>[A-Za-z_][\w.]*)\)? from "
-)
-_TRACE = re.compile(r"(?:[Cc]all [Tt]race|[Bb]acktrace|stack trace).*:\s*$")
-_OTHER_TRACE = re.compile(
-    r"^(?:Allocated by|Freed by|Last potentially|Second to last|Uninit was|Local variable|which lock already|-> #\d)"
-)
+_WRAPPER = re.compile(r"(?:__[a-z]+\d*\w*_|_+|k|compat_|C_)?(?:compat_)?(?:sys|SyS|SYSC)_(?=[a-z])")
+"""Of a system call: each architecture has its own, and the compiler merges some of them."""
 
 
-def _globs(*kinds: str) -> re.Pattern[str]:
-    """Of plumbing.txt."""
+def _read_plumbing() -> dict[str, str]:
     text = (Path(__file__).parent / "plumbing.txt").read_text()
-    words: list[str] = []
+    sections = {}
     for section in re.split(r"^\[", text, flags=re.MULTILINE)[1:]:
         title, _, body = section.partition("\n")
-        if title.partition("]")[0] in kinds:
-            words += body.split()
+        sections[title.partition("]")[0]] = body
+    return sections
+
+
+_SECTIONS = _read_plumbing()
+
+
+def _any_of(words: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(fnmatch.translate(word) for word in words))
 
 
-_ENTRY = _globs("entry")
-_DISPATCH = _globs("entry", "dispatch", "report")
-_PLUMBING = _globs("entry", "report", "lock", "memory", "sleep", "wait")
-_SLEEP = _globs("entry", "report", "sleep")
+def _globs(*sections: str) -> re.Pattern[str]:
+    return _any_of([word for section in sections for word in _SECTIONS[section].split()])
+
+
+_FAMILIES = [(words[0], _any_of(words)) for line in _SECTIONS["family"].splitlines() if (words := line.split())]
+_INTERRUPT_ENTRY = _globs("interrupt")
+_RUNNERS = _globs("runner")
+_REPORTING = _globs("report")
+_ASLEEP = _globs("schedule")
+
+_HELPERS = ("report", "lock", "data", "reference", "memory", "print", "wait")
+_PLUMBING = _globs(*_HELPERS)
+_PLUMBING_OF = {
+    "atomic-sleep": _globs(*_HELPERS, "schedule"),
+    "hung-task": _globs(*_HELPERS, "schedule", "sleep"),
+    "kmemleak": _globs(*_HELPERS, "allocate"),
+    "odebug": _globs(*_HELPERS, "object"),
+    "rcu": _globs(*_HELPERS, "rcu"),
+}
+"""For kinds that pass over more than others."""
+
+_DISPATCH_OF = {
+    "rcu-stall": _globs("entry", "interrupt", "dispatch"),
+    "soft-lockup": _globs("entry", "interrupt", "dispatch"),
+    "hard-lockup": _globs("entry", "interrupt", "dispatch"),
+    # An interrupt is at home on the stack that it overflows.
+    "stack-overflow": _globs("entry", "dispatch"),
+}
+"""For kinds where it is chance in which function the CPU was caught."""
 
 
 def culprit(kind: str, messages: Sequence[str]) -> str:
-    """The function that a report is about; empty if it names none. `messages` are its lines without the printk prefix."""
-    frames = list(_frames(messages))
-    if kind in _STALLED:
-        told = _outermost(frames) or _inner(_where(messages), frames)
+    """The function that a report is about; empty if it names none. `messages` are its lines without the prefix."""
+    shown = list(traces(messages))
+    if kind in _DISPATCH_OF:
+        name = _asked_for(shown, _DISPATCH_OF[kind])
     elif kind == "lockdep":
-        told = _inner(_wanted(messages), frames)
-    elif kind == "hung-task":
-        told = next((one for one in frames if not _SLEEP.match(one)), "")
+        name = _lock_taker(messages, shown)
+    elif kind == "panic":
+        # Its text says what it is about; its trace is panic()'s caller's, who only gives up.
+        name = next(iter(subjects(messages)), "")
+    elif kind == "hung-task" and (family := next(filter(_family, _frames(shown)), "")):
+        name = family
     else:
-        told = _inner(_where(messages), frames)
-    return told.partition(".")[0]
+        # Who allocated a bad page is more than who found it.
+        plumbing = _PLUMBING_OF.get("kmemleak" if messages[0].startswith("BUG: Bad page") else kind, _PLUMBING)
+        name = _guilty([*subjects(messages), *_frames(shown)], plumbing)
+    return _family(name) or _plain(name)
 
 
-_STALLED = ("rcu-stall", "soft-lockup", "hard-lockup")
+def _plain(name: str) -> str:
+    """The name without what an architecture puts before that of a system call."""
+    wrapper = _WRAPPER.match(name)
+    return f"sys_{name[wrapper.end() :]}" if wrapper else name
 
 
-def _where(messages: Sequence[str]) -> str:
-    for message in messages:
-        for pattern in _WHERE:
-            if match := pattern.search(message):
-                return match["function"]
-    return ""
+def _family(name: str) -> str:
+    """The first of those that stand for one another; empty if `name` is none of them."""
+    return next((first for first, members in _FAMILIES if members.match(name)), "")
 
 
-def _wanted(messages: Sequence[str]) -> str:
-    """The function that was taking the lock."""
-    for message in messages:
-        if match := _WANTED.search(message):
-            return match["function"]
-    return ""
+def _frames(shown: Sequence[Trace]) -> list[str]:
+    """Those of the first trace that shows where it happened; what may be left over on the stack, if there is nothing else."""
+    known = sorted((trace for trace in shown if trace.frames), key=lambda trace: trace.aside)
+    return known[0].frames if known else next((trace.doubtful for trace in shown if trace.doubtful), [])
 
 
-def _frames(messages: Sequence[str]) -> Iterator[str]:
-    """Of the first trace, innermost first. What was interrupted comes after what interrupted it."""
-    begun = any_frame = False
-    for message in messages:
-        if _TRACE.search(message):
-            if begun and any_frame:
-                return
-            begun = True
-        elif begun and _OTHER_TRACE.match(message):
-            return
-        elif (match := _FRAME.match(message)) and not match["doubt"]:
-            any_frame = begun
-            yield match["function"] or match["callee"]
+def _guilty(candidates: Sequence[str], plumbing: re.Pattern[str]) -> str:
+    """The first that is no plumbing, or that was called by what runs tests and initcalls; else the first."""
+    found = next((at for at, name in enumerate(candidates) if not plumbing.match(name)), None)
+    if found is None:
+        return candidates[0] if candidates else ""
+    return candidates[found - 1 if found and _RUNNERS.match(candidates[found]) else found]
 
 
-def _inner(first: str, frames: Sequence[str]) -> str:
-    candidates = [first, *frames] if first else frames
-    return next((one for one in candidates if not _PLUMBING.match(one)), candidates[0] if candidates else "")
+def _lock_taker(messages: Sequence[str], shown: Sequence[Trace]) -> str:
+    """The function that took the lock, as lockdep says; if that is a lock's own function, its caller."""
+    if "-safe -> " in messages[0]:
+        # Whoever made the lock safe in interrupts relies on it; lockdep names him first, in a trace aside.
+        safe = next((trace.frames for trace in shown if trace.aside and trace.frames), [])
+        return _guilty(safe, _PLUMBING)
+    site = next(lock_sites(messages), "")
+    taken = next((trace.frames for trace in reversed(shown) if site in trace.frames), None)
+    frames = _frames(shown) if taken is None else taken[taken.index(site) :]
+    return _guilty([site, *frames] if site else frames, _PLUMBING)
 
 
-def _outermost(frames: Sequence[str]) -> str:
-    """What a task was asked to do, for where exactly it was is chance."""
-    for one in reversed(frames):
-        if not _DISPATCH.match(one):
-            return one
-    return ""
+def _asked_for(shown: Sequence[Trace], dispatch: re.Pattern[str]) -> str:
+    """What the CPU was asked to do: the outermost function up to the first that hands calls on to whom they are for."""
+    frames = next(filter(None, map(_interrupted, shown)), None)
+    if frames is None:
+        known = [trace.frames for trace in shown if trace.frames]
+        awake = (each for each in known if not _ASLEEP.match(each[0]))
+        frames = next(awake, known[0] if known else [])
+    name = next((frame for frame in frames if not _REPORTING.match(frame)), "")
+    for frame in frames:
+        if _family(frame):
+            return frame
+        if dispatch.match(frame):
+            break
+        name = frame
+    return name
+
+
+def _interrupted(trace: Trace) -> list[str]:
+    """The part of a trace that an interrupt interrupted, or all of one that begins with the registers; empty if it is neither."""
+    if trace.from_registers:
+        return trace.frames
+    entries = (at + 1 for at, name in enumerate(trace.frames) if _INTERRUPT_ENTRY.match(name))
+    starts = [start for start in (next(entries, None), trace.interrupted) if start is not None]
+    if not starts:
+        return []
+    start = min(starts)
+    while start < len(trace.frames) and _INTERRUPT_ENTRY.match(trace.frames[start]):
+        start += 1
+    return trace.frames[start:]

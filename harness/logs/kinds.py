@@ -14,6 +14,7 @@ FIRST_LINES = [
     (kind, re.compile(pattern))
     for kind, pattern in (
         ("stack-protector", r"(?:Kernel panic - not syncing: )?stack-protector: Kernel stack is corrupted"),
+        ("stack-overflow", r"Kernel panic - not syncing: corrupted stack end|BUG: (?:\w+ )*stack guard page was hit"),
         ("panic", r"Kernel panic - not syncing"),
         ("kasan", r"BUG: KASAN: "),
         ("kfence", r"BUG: KFENCE: "),
@@ -38,14 +39,15 @@ FIRST_LINES = [
         ("rcu-stall", r"(?:rcu: )?INFO: rcu\w* .*(?:stall|detected)"),
         # A task may have the end of a line in its name.
         ("hung-task", r"(?:INFO: task )?.*:\d+ (?:blocked (?:for|in I/O wait for)|can't die for) more than \d+ seconds"),
+        ("kmemleak", r"BUG: memory leak"),
         ("bug", r"kernel BUG at |Kernel BUG at |BUG: |BUG \S{1,64}(?: \([^)]*\))?: (?!kasan: )"),
-        ("general-protection", r"(?:Oops: )?general protection fault"),
+        ("general-protection", r"(?:Oops: )?general protection fault|.*general protection fault: [0-9a-f]{4} \[#\d"),
         ("double-fault", r"(?:traps: )?PANIC: double fault|double fault: .*\[#\d"),
         (
             "oops",
-            r"Oops(?:: |\[| - | \[)|Internal error: |Insufficient stack space|[\w ,/-]+(?:: [0-9a-f]{4}(?: ilc:\d)?)? ?\[#\d+\]",
+            r"Oops(?:: |\[| - | \[)|Internal error: |[\w ,/-]+(?:: [0-9a-f]{4}(?: ilc:\d)?)? ?\[#\d+\]",
         ),
-        ("stack-overflow", r"Kernel stack overflow"),
+        ("stack-overflow", r"Kernel stack overflow|Insufficient stack space"),
         ("cfi", r"CFI failure at "),
         ("serror", r"SError Interrupt on CPU"),
         ("irq", r"irq \d+: nobody cared"),
@@ -151,11 +153,16 @@ PARTS = (
     Part(("warning",), re.compile("refcount_t: |list_(?:add|del)|ODEBUG: "), 4),
     # SLUB names the object, who allocated it, and who freed it.
     Part(("bug", "slub"), re.compile("INFO: (?:Freed|Allocated) in "), 60),
+    # kmemleak's title, and the first of the objects
+    Part(("kmemleak",), re.compile("unreferenced object "), 2),
     # From the task that needed memory to the one that was killed there is a table of all tasks.
     Part(("out-of-memory",), re.compile(r"Out of memory: Kill(?:ed)? process "), 5000),
 )
 
 END = re.compile(r"---\[ end (?:trace|Kernel panic)|^=+$|(?:Out of memory|[Mm]emory cgroup out of memory): Kill(?:ed)? process ")
-LONGEST = {"out-of-memory": 5000}
+LONGEST = {
+    "out-of-memory": 5000,
+    **dict.fromkeys(("lockdep", "rcu-stall", "soft-lockup", "hung-task", "stack-overflow"), 500),
+}
 """Lines after which a report without an end is taken as over, for kinds where it is not DEFAULT_LONGEST."""
 DEFAULT_LONGEST = 200

@@ -82,6 +82,10 @@ _RECORD = re.compile(
 """/dev/kmsg (Documentation/ABI/testing/dev-kmsg), and netconsole, which may put the release before it."""
 
 
+_PRINTK = re.compile(r"\[ *\d{1,12}\.\d{1,9}\](?:\[ *(?P<caller>[TC]\d{1,10})\])? (?! {0,64}[\[<])")
+"""The form that most lines have, as the kernel itself prints them, when no other piece can follow."""
+
+
 class Prefix(Struct, frozen=True, gc=False):
     """`end` is where the message begins. `caller` is the task or the CPU that printed it, T123 or
     C0; empty without PRINTK_CALLER."""
@@ -92,6 +96,8 @@ class Prefix(Struct, frozen=True, gc=False):
 
 def prefix(line: str) -> Prefix:
     """The prefix of a line that was cleaned; its `end` is 0 if it has none."""
+    if (match := _PRINTK.match(line)) and (match["caller"] or "kernel" not in line):
+        return Prefix(match.end(), match["caller"] or "")
     end = 0
     stamped = timed = False
     for _ in range(_MOST_PIECES):

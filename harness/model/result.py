@@ -109,8 +109,10 @@ class Difference(Struct, frozen=True):
 
     @property
     def red(self) -> bool:
-        """Whether it is worse than it was."""
-        return self.kind in (Kind.NEWLY_RED, Kind.GONE) or (self.after is not None and not self.after.outcome.green)
+        """Whether it is worse than it was. A case that passed and does not any more is, whatever takes the place of its pass."""
+        passed = [one is not None and one.outcome is Outcome.PASS for one in (self.before, self.after)]
+        red = self.after is not None and not self.after.outcome.green
+        return self.kind in (Kind.NEWLY_RED, Kind.GONE) or red or passed == [True, False]
 
 
 class Usage(Struct, frozen=True):

@@ -28,9 +28,20 @@ def uncompared(before: RunReport, after: RunReport) -> list[str]:
     return [f"{arch}/{point}" for arch, point in keys if not _both_finished(before, after, (arch, point))]
 
 
-def lost(before: RunReport, after: RunReport) -> bool:
-    """Whether a job that was whole before is not any more: what nobody ran is no better than what is red."""
-    return any(job.finished and not _both_finished(before, after, key) for key, job in before.jobs.items())
+def worse(before: RunReport, after: RunReport) -> list[str]:
+    """Why the run `after` is worse, or is not known to be as good; empty if it is. Cases that were not run are no better than
+    red ones."""
+    found = [one.case for one in compare(before, after) if one.red]
+    for key, job in before.jobs.items():
+        if job.finished and not _both_finished(before, after, key):
+            found.append(f"{job.name} was whole, and is not any more")
+    for key, job in after.jobs.items():
+        reds = sum(not result.outcome.green for result in job.results)
+        if key not in before.jobs and reds:
+            found.append(f"{job.name} is new, and {reds} of its cases {'is' if reds == 1 else 'are'} red")
+    if not any(_both_finished(before, after, key) for key in before.jobs):
+        found.append("no job is whole in both runs: nothing was compared")
+    return found
 
 
 def _both_finished(before: RunReport, after: RunReport, key: tuple[str, str]) -> bool:

@@ -235,6 +235,7 @@ class JobReport:
     def forget(self) -> None:
         for told in (self.properties, self.cases, self.stages, self.outlived):
             told.clear()
+        self.finished = False
 
     @property
     def results(self) -> list[CaseResult]:

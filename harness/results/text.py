@@ -72,7 +72,12 @@ def _points(report: RunReport) -> Table:
         for suite in suites:
             outcomes = [result.outcome for result in job.results if result.suite == suite]
             red = sum(not outcome.green for outcome in outcomes)
-            cells.append(f"[red]{red} of {len(outcomes)} red[/red]" if red else f"[green]{len(outcomes) or ''}[/green]")
+            if red:
+                cells.append(f"[red]{red} of {len(outcomes)} red[/red]")
+            elif outcomes and set(outcomes) == {Outcome.SKIP}:
+                cells.append(f"{len(outcomes)} skipped")
+            else:
+                cells.append(f"[green]{len(outcomes) or ''}[/green]")
         leader = job.properties.get("results_of")
         patch = job.properties.get("patch", "none")
         told = [f"tested at {leader}" if leader else "", "" if patch == "none" else escape(clean(patch))]

@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from harness.guest import Guest
 from harness.logs.lines import without_printk_prefix
+from harness.logs.splat import scan
 from harness.model import CaseResult, Outcome
 from harness.suites import identity
 from harness.suites.base import Selection, Suite, Target
+from harness.suites.inflight import crashed
 
 _TESTING = re.compile(r"(?:\w+: )?Testing (?P<name>[^:]+): ?(?P<rest>.*)")
 _VERDICT = re.compile(r"(?i:.*\bnot ok)\s*|(?:.*\s)?(?P<passed>PASSED|OK|ok)\s*|.*FAILED!?\s*|NG: .*")
@@ -67,7 +69,14 @@ def _startup_tests(lines: Sequence[str]) -> Iterator[CaseResult]:
             name, start = match["name"].strip(), number
         verdict = _VERDICT.fullmatch(match["rest"]) if match else _LATE_VERDICT.fullmatch(message)
         if name and verdict:
-            outcome = Outcome.PASS if verdict["passed"] else Outcome.FAIL
-            log = "" if outcome.green else "\n".join(lines[start : number + 1])
-            yield CaseResult("boot", f"selftest/{name}", outcome, diagnostic="" if outcome.green else message, log=log)
+            yield _judge(f"selftest/{name}", bool(verdict["passed"]), message, lines[start : number + 1])
             name = ""
+
+
+def _judge(name: str, passed: bool, message: str, lines: Sequence[str]) -> CaseResult:
+    """`lines` are those from the test's first one to its verdict, which is `message`."""
+    if not passed:
+        return CaseResult("boot", name, Outcome.FAIL, diagnostic=message, log="\n".join(lines))
+    if splats := scan(lines):
+        return crashed("boot", name, splats)
+    return CaseResult("boot", name, Outcome.PASS)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from harness.guest import Guest
-from harness.logs import ktap
 from harness.model import CaseResult, Outcome
+from harness.suites import inflight
 from harness.suites.base import Suite, Target
 
 EXPECTED = {"FPROBE_SANITY_TEST": "fprobe_test", "KPROBES_SANITY_TEST": "kprobes_test"}
@@ -21,9 +21,8 @@ class KunitSuite(Suite):
         if target.config.get("KUNIT") != "y":
             yield CaseResult(self.name, "kunit", Outcome.SKIP, diagnostic="CONFIG_KUNIT is not built in")
             return
-        cases = ktap.parse(lines)
-        for case in cases:
-            yield CaseResult(self.name, case.name, case.outcome, diagnostic=case.diagnostic)
+        cases = [*inflight.kunit(self.name, lines)]
+        yield from cases
         for symbol, suite in EXPECTED.items():
             if target.config.get(symbol) == "y" and not any(case.name.startswith(f"{suite}.") for case in cases):
                 yield CaseResult(self.name, suite, Outcome.LOST, diagnostic=f"CONFIG_{symbol}=y, but it never reported")

@@ -309,7 +309,7 @@ class Session:
     def _end(self, guest: Guest, who: str) -> bool:
         """Whether the guest lives to the end."""
         try:
-            guest.run("true", "end", 10)
+            guest.ping("end")
         except GuestGone as error:
             outcome, title, evidence = verdict.gone(error, self._explain)
             self._emit(CaseResult("boot", f"console after the last case{who}", outcome, diagnostic=title, log=evidence))

@@ -135,7 +135,7 @@ _SAMPLES = (
         "ftrace-direct-multi",
         "SAMPLE_FTRACE_DIRECT_MULTI",
         f"echo >{_TRACE}\n{_module('ftrace-direct-multi', '', _AND_SHOW_TRACE)}",
-        _prints(r"ip [0-9a-f]+"),
+        _prints(r": ip [0-9a-f]{8}"),
     ),
 )
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from harness.model import CaseResult, Kind, Outcome
 from harness.results import Journal, RunReport, compare, journal, read_run
+from tests.unit.test_cli import harness
 
 PASS, FAIL, SKIP = Outcome.PASS, Outcome.FAIL, Outcome.SKIP
 
@@ -49,8 +51,8 @@ def test_what_is_not_in_both_is_not_compared_and_said(arch: str, whole: bool, tm
     assert not compare.compare(before, after)
     left_out = compare.uncompared(before, after)
     assert "arm64/last" in left_out
-    assert compare.lost(before, after)
-    assert not compare.lost(before, before)
+    assert compare.worse(before, after)[0] == "arm64/last was whole, and is not any more"
+    assert not compare.worse(before, before)
     assert "not whole in both: arm64/last" in compare.table([], left_out)
 
 
@@ -65,3 +67,90 @@ def test_what_passes_at_another_try_is_flaky_once(tmp_path: Path) -> None:
 def test_that_a_red_becomes_known_is_not_its_doing(tmp_path: Path) -> None:
     red, known = (run(tmp_path / one, {"x": one}, "same") for one in (Outcome.CRASH, Outcome.XFAIL))
     assert Kind.FLAKY not in [one.kind for one in compare.compare(red, known) + compare.compare(known, red)]
+
+
+XFAIL = Outcome.XFAIL
+
+
+@pytest.mark.parametrize("tested", ["same", "other"])
+@pytest.mark.parametrize(
+    ("was", "now", "worse"),
+    [
+        (PASS, SKIP, True),
+        (PASS, XFAIL, True),
+        (PASS, None, True),
+        (FAIL, None, True),
+        (XFAIL, FAIL, True),
+        (XFAIL, Outcome.CRASH, True),
+        (SKIP, FAIL, True),
+        (PASS, Outcome.FLAKY, True),
+        (None, FAIL, True),
+        # What is new is good only if it passes.
+        (None, XFAIL, True),
+        (SKIP, PASS, False),
+        (XFAIL, PASS, False),
+        (FAIL, PASS, False),
+        (FAIL, XFAIL, False),
+        (FAIL, FAIL, False),
+    ],
+)
+def test_what_is_worse(tmp_path: Path, was: Outcome | None, now: Outcome | None, worse: bool, tested: str) -> None:
+    """Whether the kernel is the same or not: a case that passed and skips now shows nothing any more."""
+    before, after = (
+        run(tmp_path / name, {"kept": PASS, **({"x": outcome} if outcome else {})}, kernel)
+        for name, outcome, kernel in (("1", was, "same"), ("2", now, tested))
+    )
+    found = [one.red for one in compare.compare(before, after)]
+    assert any(found) == worse
+    assert bool(compare.worse(before, after)) == worse
+
+
+def test_runs_that_have_nothing_in_common_are_no_better(tmp_path: Path) -> None:
+    """Before the first one was whole, nothing can be worse: that is no comparison."""
+    cut, whole = run(tmp_path / "1", {"x": PASS}, whole=False), run(tmp_path / "2", {"x": PASS})
+    assert compare.worse(cut, whole) == ["no job is whole in both runs: nothing was compared"]
+    assert compare.worse(whole, whole) == []
+    assert compare.worse(whole, cut)[0] == "arm64/last was whole, and is not any more"
+
+
+def both(directory: Path, extra: dict[str, Outcome], whole: bool = True) -> RunReport:
+    """A run that has another architecture as well."""
+    found = run(directory, {"x": PASS})
+    for name, outcome in extra.items():
+        found.add(journal.CaseFinished(2.0, "s390x", "last", CaseResult("a", name, outcome)))
+    if whole:
+        found.add(journal.JobFinished(3.0, "s390x", "last"))
+    found.close()
+    return found
+
+
+def test_job_that_is_new_may_be_red(tmp_path: Path) -> None:
+    before = run(tmp_path / "1", {"x": PASS})
+    assert compare.worse(before, both(tmp_path / "2", {"y": PASS})) == []
+    assert compare.worse(before, both(tmp_path / "3", {"y": FAIL})) == ["s390x/last is new, and 1 of its cases is red"]
+    assert compare.worse(before, both(tmp_path / "4", {"y": PASS}, False)) == ["s390x/last is new, and 1 of its cases is red"]
+
+
+def test_exit_code_of_the_command(tmp_path: Path) -> None:
+    run(tmp_path / "green", {"x": PASS})
+    run(tmp_path / "red", {"x": FAIL})
+    run(tmp_path / "cut", {"x": PASS}, whole=False)
+    codes = {
+        words: harness("compare", *words.split(), cwd=tmp_path)
+        for words in ("green green", "green red", "red green", "red red", "cut green", "green cut", "cut cut")
+    }
+    assert {words: done.returncode for words, done in codes.items()} == {
+        "green green": 0,
+        "green red": 1,
+        "red green": 0,
+        "red red": 0,
+        "cut green": 1,
+        "green cut": 1,
+        "cut cut": 1,
+    }
+    assert "nothing was compared" in codes["cut cut"].stdout
+    done = harness("compare", "--json", "green", "cut", cwd=tmp_path)
+    assert json.loads(done.stdout)["worse"] == ["arm64/last was whole, and is not any more", NOTHING]
+
+
+NOTHING = "no job is whole in both runs: nothing was compared"

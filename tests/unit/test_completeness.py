@@ -19,6 +19,7 @@ from harness.job import Job
 from harness.model import CaseResult, Outcome
 from harness.pipeline import Prepared
 from harness.results import Journal, RunReport, asjson, journal, junit, kcidb, page, read_run, text
+from harness.results.page import view
 from harness.results.reproduce import reproduce
 from tests.unit.test_pipeline import ARCH, Bench, bench, main
 
@@ -301,3 +302,52 @@ def test_kernelci_gets_a_miss_and_no_valid_checkout(tmp_path: Path) -> None:
     found = kcidb.convert(written(tmp_path, PLANNED))
     assert [test.status for test in found.tests] == ["MISS"]
     assert found.checkouts[0].valid is None
+
+
+# What a glance shows.
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "shown_as", "count"),
+    [
+        ([Outcome.PASS, Outcome.SKIP, Outcome.XFAIL], Outcome.PASS, "1+2"),
+        ([Outcome.XFAIL, Outcome.SKIP], Outcome.XFAIL, "0+2"),
+        ([Outcome.SKIP, Outcome.SKIP], Outcome.SKIP, "0+2"),
+        ([Outcome.PASS, Outcome.FLAKY], Outcome.FLAKY, "1 of 2"),
+        ([Outcome.LOST, Outcome.FAIL], Outcome.LOST, "2 of 2"),
+        ([Outcome.PASS, Outcome.PASS], Outcome.PASS, "2"),
+    ],
+)
+def test_cell_of_the_matrix(tmp_path: Path, outcomes: list[Outcome], shown_as: Outcome, count: str) -> None:
+    """What did not pass is never shown as if it had."""
+    results = [case(f"kunit:{number}", outcome) for number, outcome in enumerate(outcomes)]
+    (cell,) = view.page(written(tmp_path, STARTED, *results, ENDED)).jobs[0].counts
+    assert cell
+    assert (cell.outcome, cell.text) == (shown_as.value, count)
+
+
+def test_skips_at_many_points_are_no_passes(tmp_path: Path) -> None:
+    events: list[journal.Event] = []
+    for point, outcome in (("base", Outcome.SKIP), ("0001", Outcome.PASS), ("last", Outcome.FAIL)):
+        events.append(journal.JobStarted(1.0, "arm64", point))
+        for name in "ab":
+            events.append(journal.CaseFinished(2.0, "arm64", point, CaseResult("kunit", name, outcome)))
+        events.append(journal.JobFinished(3.0, "arm64", point))
+    rows = shown(written(tmp_path, *events)).splitlines()
+    assert [row.split() for row in rows[1:4]] == [
+        ["arm64/base", "2", "skipped"],
+        ["arm64/0001", "2"],
+        ["arm64/last", "2", "of", "2", "red"],
+    ]
+
+
+def test_known_failures_are_counted_apart(tmp_path: Path) -> None:
+    passed = journal.KnownPassed(2.0, "arm64", "last", "kunit:c", "reported", ("kunit:c",))
+    results = [case("kunit:a", Outcome.XFAIL), case("kunit:b", Outcome.SKIP), case("kunit:c")]
+    report = written(tmp_path, STARTED, *results, passed, ENDED)
+    assert text.closing_line(report) == "1 passed, 0 failed, 1 skipped, 1 xfail, 1 XPASS"
+    assert "XPASS, known failures (configs/known.toml) that passed:\n  kunit:c (arm64/last): reported" in shown(report)
+    found = json.loads(asjson.run_json(report))
+    assert (found["xpass"], found["unproved"], found["jobs"][0]["finished"]) == (1, "", True)
+    assert pipeline.exit_code(report) == 0
+    assert "XPASS" in page.render(report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,8 @@ def test_every_architecture_is_described(name: str) -> None:
         assert "/image" in line
         assert f"console={target.guest.console}" in line
         assert "quiet=yes" in line
+        # A second report of KASAN's is as red as the first, and no log level hides one.
+        assert {"kasan_multi_shot", "ignore_loglevel"} <= {word.strip("'") for word in line.split()}
     assert any(need.name == target.guest.program for need in doctor.needs([target]))
 
 
@@ -71,6 +74,42 @@ def test_description_that_learns_nothing_to_tell(tmp_path: Path, change: tuple[s
     (tmp_path / "odd.toml").write_text(text.replace(*change))
     with pytest.raises(UserError, match="learn"):
         arch.load("odd", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (("run_tracer_selftest+0x*", ""), ""),
+        (('title = "WARNING: *kernel/trace/trace.c:* run_tracer_selftest+0x*"', 'title = "*"'), "would excuse every report"),
+        (("a latency tracer finds", ""), ""),
+        (('reason = "', 'because = "'), "because"),
+        (("\nmisboot = ", "\n# "), "a boot that `misboot` does not describe"),
+    ],
+)
+def test_description_that_excuses_too_much(tmp_path: Path, change: tuple[str, str], why: str) -> None:
+    text = (paths.QEMU / "x86_64.toml").read_text()
+    assert change[0] in text
+    (tmp_path / "odd.toml").write_text(text.replace(*change))
+    if why:
+        with pytest.raises(UserError, match=why):
+            arch.load("odd", tmp_path)
+    else:
+        arch.load("odd", tmp_path)
+
+
+def test_description_that_excuses_without_a_reason(tmp_path: Path) -> None:
+    text = re.sub(r'reason = "[^"]*"', 'reason = " "', (paths.QEMU / "x86_64.toml").read_text())
+    (tmp_path / "odd.toml").write_text(text)
+    with pytest.raises(UserError, match="without a reason"):
+        arch.load("odd", tmp_path)
+
+
+def test_kernel_is_configured_for_what_the_guest_relies_on() -> None:
+    """clear_warn_once is a file of debugfs, and what the log does not hold until it is printed is lost."""
+    base = (paths.CONFIGS / "base.config").read_text().splitlines()
+    assert {"CONFIG_DEBUG_FS=y", "CONFIG_PRINTK_TIME=y", "CONFIG_PRINTK_CALLER=y"} <= {*base}
+    (size,) = [int(line.partition("=")[2]) for line in base if line.startswith("CONFIG_LOG_BUF_SHIFT=")]
+    assert size >= 20
 
 
 def test_clean_lines() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
 from harness.errors import InfrastructureError
 from harness.guest import GuestLost, GuestTimeout
+from harness.guest.channel import Broken, Line, Question
 from tests.fake_guest import OOPS, WARNING, FakePlace, Script, Step, agent_dies, dies, exits, hangs, prints, raw, says, stays
 
 LINES = ("x86_64", "arm")
@@ -63,3 +65,33 @@ def test_qemu_that_never_starts(tmp_path: Path) -> None:
         pytest.raises(InfrastructureError, match="no such machine"),
     ):
         guest.wait_for_agent()
+
+
+def test_answer_without_its_beginning(tmp_path: Path) -> None:
+    """What the channel lost may have been output: no status makes up for it."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        line = Line(ours.fileno())
+        question = Question("0123456789ab", "cdef01234567", "label", "true")
+        line.ask(question)
+        theirs.sendall(f"half of it\n{question.marker} end 0\n".encode())
+        with pytest.raises(Broken, match="beginning"):
+            line.answer(60)
+
+
+@pytest.mark.parametrize("label", ["boot-end", "end"])
+def test_agent_that_cannot_run_anything(tmp_path: Path, label: str) -> None:
+    """It says so with status 126, when its disk is full."""
+    script = Script(commands={label: (says("the agent cannot write down its command"), exits(126))})
+    with FakePlace(script).guest(tmp_path) as guest, pytest.raises(GuestLost, match="status 126"):
+        guest.wait_for_agent()
+        guest.ping("end")
+
+
+def test_last_answer_is_taken_after_the_deadline(tmp_path: Path) -> None:
+    """A machine that is busy may read it late: what came counts, however late it is read."""
+    script = Script(commands={"case": (exits(3), lambda machine, question: machine.hang())})
+    place = FakePlace(script)
+    with place.guest(tmp_path) as guest:
+        guest.wait_for_agent()
+        assert guest.run("true", "case", 10).status == 3

@@ -81,19 +81,26 @@ def test_all_is_well(tmp_path: Path) -> None:
         ((dies,), "lost", "the guest is gone", 2),
         ((raw("[    9.1][   T50] half a"), dies), "lost", "the guest is gone", 2),
         ((agent_dies,), "lost", "the agent that ran the command died", 2),
-        ((exits_without_fence(),), "lost", "the console fell silent while the command channel still answered", 2),
         ((garbage(b"\n0123 end 0\n\xff\x00"), hangs), "timeout", "no answer before the deadline", 2),
         ((dropped(3),), "lost", "3 printk messages dropped", 1),
         ((dropped(3), exits(1)), "lost", "3 printk messages dropped", 1),
         ((dropped(3), prints(*WARNING)), "crash", f"{WARNING[1]}\n** 3 printk messages dropped **", 2),
     ],
 )
-def test_how_a_case_ends(tmp_path: Path, steps: tuple[Step, ...], outcome: str, why: str, boots: int) -> None:
-    found = play(tmp_path, [Plain()], when_two(*steps), Script())
+@pytest.mark.parametrize("arch", ["x86_64", "arm"])
+def test_how_a_case_ends(tmp_path: Path, arch: str, steps: tuple[Step, ...], outcome: str, why: str, boots: int) -> None:
+    """With a line for commands of their own, or with one for all."""
+    found = play(tmp_path, [Plain()], when_two(*steps), Script(), arch=arch)
     assert found.outcomes("plain") == {"one": "pass", "two": outcome, "three": "pass"}
     assert why in found["plain:two"].diagnostic
     assert len(found.place.boots) == boots
     assert found.red == {"plain:two"}
+
+
+def test_console_that_falls_silent(tmp_path: Path) -> None:
+    found = play(tmp_path, [Plain()], when_two(exits_without_fence()), Script())
+    assert found.outcomes("plain") == {"one": "pass", "two": "lost", "three": "pass"}
+    assert found["plain:two"].diagnostic == "the console fell silent while the command channel still answered"
 
 
 @pytest.mark.parametrize(
@@ -251,3 +258,132 @@ def test_way_that_breaks_costs_no_case(tmp_path: Path) -> None:
     found = play(tmp_path, [Plain()], Script(commands={"plain:two": (dies,)}, lost=True), Script())
     assert set(found.outcomes().values()) == {"pass"}
     assert len(found.reported) == 3
+
+
+# What a result says.
+
+
+class Silent(Plain):
+    """Reports what it was not asked for, or nothing."""
+
+    def __init__(self, *results: CaseResult) -> None:
+        super().__init__("one")
+        self._results = list(results)
+
+    def run(self, case: Case, guest: Guest, target: Target) -> list[CaseResult]:
+        super().run(case, guest, target)
+        return self._results
+
+
+@pytest.mark.parametrize(
+    ("results", "why", "log"),
+    [
+        ((), "planned, but never reported", ""),
+        ((CaseResult("plain", "two", Outcome.PASS),), "planned, but never reported ()", ""),
+        (
+            (CaseResult("plain", "two", Outcome.FAIL, 0.0, "reason", "its log"),),
+            "planned, but never reported (reason)",
+            "its log",
+        ),
+    ],
+)
+def test_planned_case_that_never_reported(tmp_path: Path, results: tuple[CaseResult, ...], why: str, log: str) -> None:
+    found = play(tmp_path, [Silent(*results)], Script())
+    (result,) = found.reported
+    assert result == CaseResult("plain", "one", Outcome.LOST, diagnostic=why, log=log)
+
+
+def explain(text: str) -> str:
+    return f"explained: {text}"
+
+
+def test_log_of_a_crash_has_the_report_and_what_the_test_said(tmp_path: Path) -> None:
+    script = when_two(says("output"), prints(*WARNING), exits(1))
+    result = play(tmp_path, [Plain()], script, Script(), explain=explain)["plain:two"]
+    assert result.diagnostic == WARNING[1]
+    assert result.log.startswith("explained: [")
+    assert WARNING[3] in result.log
+    assert result.log.endswith("\nthe test itself: fail\noutput")
+
+
+def test_log_of_a_gap_is_what_the_test_said(tmp_path: Path) -> None:
+    script = when_two(says("output"), dropped(1))
+    result = play(tmp_path, [Plain()], script, explain=explain)["plain:two"]
+    assert result.log == "the test itself: pass\noutput"
+
+
+def test_log_of_a_deadline_has_the_cpus(tmp_path: Path) -> None:
+    result = play(tmp_path, [Plain()], when_two(prints("last words"), hangs), Script(), explain=explain)["plain:two"]
+    assert result.log.startswith("explained: CPU 0 is at 0xffffffff81000042\n")
+    assert "last words" in result.log
+    assert "Show backtrace of all active CPUs" in result.log
+
+
+def test_log_of_a_deadline_with_a_report(tmp_path: Path) -> None:
+    result = play(tmp_path, [Plain()], when_two(prints(*WARNING), hangs), Script(), explain=explain)["plain:two"]
+    first, _, rest = result.log.partition("\nno answer before the deadline\nexplained: ")
+    assert WARNING[3] in first
+    assert "CPU 0 is at 0x" in rest
+
+
+def test_why_a_green_result_is_lost(tmp_path: Path) -> None:
+    found = play(tmp_path, [Plain("one", "two", in_order=True)], Script(commands={"plain:one": (prints(*WARNING),)}))
+    assert found["plain:two"].diagnostic == f"pass, but its guest had splatted in an earlier case (one): {WARNING[1]}"
+    found = play(tmp_path, [Plain("one")], Script(boot=(prints(*WARNING),)))
+    assert found["plain:one"].diagnostic == f"pass, but the kernel had splatted while it booted: {WARNING[1]}"
+
+
+def test_what_was_not_run_did_not_run(tmp_path: Path) -> None:
+    found = play(tmp_path, [Plain(in_order=True)], Script(commands={"plain:one": (dies,)}))
+    assert [(one.outcome.value, one.ran, one.diagnostic) for one in found.reported] == [
+        ("lost", True, "the guest is gone"),
+        ("lost", False, "the guest that ran what comes before it is gone"),
+        ("lost", False, "the guest that ran what comes before it is gone"),
+    ]
+
+
+def test_guest_that_dies_after_the_last_case(tmp_path: Path) -> None:
+    found = play(tmp_path, [Plain()], Script(commands={"end": (prints(*OOPS), dies)}))
+    assert found.outcomes("boot") == {"console after the last case": "crash"}
+    found = play(tmp_path, [Plain()], Script(commands={"end": (dies,)}))
+    assert found.outcomes("boot") == {"console after the last case": "lost"}
+
+
+def test_guest_that_booted_before_is_tried_once_more(tmp_path: Path) -> None:
+    dead = Script(boot=(prints("booting"), dies))
+    found = play(tmp_path, [Plain()], Script(commands={"plain:one": (dies,)}), dead, Script())
+    assert found.outcomes() == {
+        "plain:one": "lost",
+        "boot:agent at boot 2": "lost",
+        "plain:two": "pass",
+        "plain:three": "pass",
+    }
+    found = play(tmp_path, [Plain()], Script(commands={"plain:one": (dies,)}), dead, dead, Script())
+    assert found.outcomes() == {
+        "plain:one": "lost",
+        "boot:agent at boot 2": "lost",
+        "boot:agent": "lost",
+        "plain:two": "lost",
+        "plain:three": "lost",
+    }
+
+
+def test_quiet_boots_after_the_first(tmp_path: Path) -> None:
+    """Only the first boot runs what is judged by it."""
+    found = play(tmp_path, [Plain()], when_two(dies), Script(), quiet=("calm=1", "calm=1"))
+    assert [boot.cmdline for boot in found.place.boots] == [(), ("calm=1",)]
+
+
+def test_excuses_are_for_three_failed_clocks_in_a_row(tmp_path: Path) -> None:
+    bad = Script(boot=(prints(CLOCK),))
+    found = play(tmp_path, [Plain()], bad, bad, Script(commands={"plain:one": (dies,)}), bad, bad, bad, Script())
+    assert found.outcomes("boot") == {f"misboot {number}": "skip" for number in range(1, 6)}
+    assert found.outcomes("plain") == {"one": "lost", "two": "pass", "three": "pass"}
+
+
+def test_boot_that_splats_now_and_then_is_replaced_each_time(tmp_path: Path) -> None:
+    bad, good = Script(boot=(prints(*WARNING),)), Script(commands={"plain:*": (dies,)})
+    found = play(tmp_path, [Plain()], bad, good, bad, good, bad, good)
+    assert found.outcomes("boot") == {"console": "crash", "console of boot 3": "crash", "console of boot 5": "crash"}
+    assert set(found.outcomes("plain").values()) == {"lost"}
+    assert all(found[f"plain:{name}"].diagnostic == "the guest is gone" for name in ("one", "two", "three"))

@@ -10,6 +10,8 @@ from harness.model import CaseResult, Outcome
 from harness.results import junit, text
 from harness.results.journal import CaseFinished, JobStarted, RunReport
 from harness.suites import ALL, Selection
+from harness.suites.known import Known
+from harness.suites.policy import Policy
 from harness.suites.retry import Reds
 
 SELECTED = [(ALL[name], Selection(name)) for name in ("boot", "ftracetest", "command")]
@@ -29,7 +31,7 @@ def test_only_what_is_red_is_run_again() -> None:
         case("ftracetest:a[1].tc", Outcome.FAIL), case("ftracetest:b.tc", Outcome.PASS), case("build:build", Outcome.FAIL)
     )
     ((suite, selection),) = found.narrow(SELECTED)
-    assert suite.name == "ftracetest"
+    assert suite.name == selection.suite == "ftracetest"
     assert selection.wants("a[1].tc")
     assert not selection.wants("a1.tc")
     assert not selection.wants("b.tc")
@@ -92,3 +94,46 @@ def test_boot_that_is_red_again_under_its_guests_name_is_a_try() -> None:
 
 def test_red_that_was_none_before_is_not_passed_over() -> None:
     assert not reds(case("ftracetest:a.tc", Outcome.FAIL)).add(case("boot:console after the last case", Outcome.CRASH))
+
+
+def test_name_that_looks_like_a_guests_is_left_alone() -> None:
+    """Only what a boot shows is reported under the name of its guest."""
+    found = reds(case("command:echo of guest 2", Outcome.FAIL), case("command:echo", Outcome.FAIL))
+    assert found.add(case("command:echo of guest 2", Outcome.PASS))
+    assert len(found) == 1
+    assert [one.name for one in found.settled()] == ["echo of guest 2"]
+
+
+@pytest.mark.parametrize("lost", [Outcome.LOST, Outcome.TIMEOUT, Outcome.CRASH, Outcome.ERROR])
+def test_case_whose_guest_was_lost_is_no_flaky_test(lost: Outcome) -> None:
+    """A known flaky failure covers what the test reported itself, and nothing that became of its guest."""
+    entry = Known(
+        "ftracetest:a.tc",
+        "it depends on the machine",
+        outcome=(Outcome.FLAKY,),
+        diagnostic=("no event",),
+        any_version="it is a test",
+    )
+    policy = Policy("arm64", "gcc", [entry], ())
+    for others, outcome in (([Outcome.PASS], Outcome.XFAIL), ([lost, Outcome.PASS], Outcome.FLAKY)):
+        found = reds(case("ftracetest:a.tc", Outcome.FAIL, "no event"))
+        for one in others:
+            found.add(case("ftracetest:a.tc", one, "no event"))
+        (settled,) = found.settled()
+        assert policy.judge(settled).outcome is outcome
+
+
+def test_tries_are_told_in_order() -> None:
+    found = reds(case("ftracetest:a.tc", Outcome.FAIL, "no event"), case("ftracetest:b.tc", Outcome.FAIL))
+    for outcome in (Outcome.TIMEOUT, Outcome.PASS):
+        found.add(case("ftracetest:a.tc", outcome))
+    found.add(case("ftracetest:b.tc", Outcome.FAIL))
+    a, b = found.settled()
+    assert a.diagnostic == "3 tries: fail, timeout, pass\nno event"
+    assert b.diagnostic == "2 tries: fail, fail"
+    assert (a.log, b.outcome) == ("fail log", Outcome.FAIL)
+
+
+def test_suite_without_a_red_case_is_not_run_again() -> None:
+    assert reds(case("ftracetest:a.tc", Outcome.PASS)).narrow(SELECTED) == []
+    assert [suite.name for suite, _ in reds(case("boot:agent", Outcome.LOST)).narrow(SELECTED)] == ["boot"]

@@ -9,6 +9,8 @@ import shutil
 import signal
 import threading
 import tomllib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import cast
 
@@ -32,6 +34,20 @@ from harness.suites.base import Case
 from tests.integration.conftest import harness
 
 HERE = Path(__file__).parent
+
+_FLOODS = 5
+_FLOOD = """\
+echo on >/proc/sys/kernel/printk_devkmsg
+head -c 900 /dev/zero | tr '\\0' x >/tmp/line
+echo >>/tmp/line
+for number in $(seq 4000); do cat /tmp/line; done >/tmp/lines
+flood() { dd if=/tmp/lines of=/dev/kmsg bs=901 2>/dev/null; }
+flood & flood
+wait
+rm /tmp/line /tmp/lines
+"""
+"""Writes 7 MB of messages to a log of 1 MiB, from both CPUs."""
+
 
 LKDTM = "lkdtm() { echo $1 >/sys/kernel/debug/provoke-crash/DIRECT; }\n"
 
@@ -76,9 +92,22 @@ def _befall(number: signal.Signals) -> None:
             child.send_signal(number)
 
 
+class Built(Struct, frozen=True):
+    """The kernel with the faults, and what starts a guest of it."""
+
+    kernel: Kernel
+    boot: Boot
+    start: Callable[[Boot, str], AbstractContextManager[Guest]]
+    explain: Callable[[str], str]
+
+
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CaseResult]:
-    folder = tmp_path_factory.mktemp("faults")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("faults")
+
+
+@pytest.fixture(scope="module")
+def built(folder: Path) -> Built:
     done = harness("build", "--arch", "x86_64", "--config", HERE / "faults.config", "--out", folder, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     (job,) = read_run(folder / "latest").jobs.values()
@@ -91,16 +120,21 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CaseResult]:
     start = functools.partial(
         started, arch, place.HERE.accelerator(arch, boot, cache, "auto"), folder, host=Host(arch, cache, place.HERE.key(arch))
     )
+    return Built(kernel, boot, start, Symbols(kernel, toolchain.addr2line).locate)
+
+
+@pytest.fixture(scope="module")
+def results(built: Built, folder: Path) -> dict[str, CaseResult]:
     reported: list[CaseResult] = []
     session = Session(
         [(Faults(), Selection("faults"))],
         cast(Target, None),
-        boot,
+        built.boot,
         (),
-        start,
+        built.start,
         Durations(Cache(folder), "none"),
         reported.append,
-        explain=Symbols(kernel, toolchain.addr2line).locate,
+        explain=built.explain,
     )
     number = session.join()
     assert number == 1
@@ -110,6 +144,27 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, CaseResult]:
     names = [result.id for result in reported]
     assert len(set(names)) == len(names)
     return {result.id: result for result in reported}
+
+
+def test_warning_that_a_second_command_trips(built: Built) -> None:
+    """refcount_warn_saturate() uses WARN_ONCE(): a guest that is kept must show it again."""
+    with built.start(built.boot, "twice") as guest:
+        guest.wait_for_agent()
+        for label in ("first", "second"):
+            assert guest.run(f"{LKDTM}lkdtm REFCOUNT_INC_OVERFLOW", label, 60).status == 0
+            assert any("refcount_t: " in splat.text for splat in guest.console.take_splats()), label
+
+
+def test_messages_that_the_console_misses(built: Built) -> None:
+    """Two writers are quicker than one that prints: the kernel's log is overwritten before it is on the console."""
+    with built.start(built.boot, "dropped") as guest:
+        guest.wait_for_agent()
+        for _ in range(_FLOODS):
+            assert guest.run(_FLOOD, "flood", 600).status == 0
+            if gaps := guest.console.take_gaps():
+                break
+        assert gaps
+        assert gaps[0].endswith("printk messages dropped **")
 
 
 def test_enough_of_them() -> None:

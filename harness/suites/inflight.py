@@ -1,0 +1,52 @@
+"""Which of the tests that run while the kernel boots was in flight when the kernel reported trouble."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from harness.logs import ktap
+from harness.logs.lines import without_printk_prefix
+from harness.logs.splat import Splat, scan
+from harness.model import CaseResult, Outcome
+
+_BEGIN = re.compile(r"\s*(?:K?TAP version \d|# Subtest: )")
+_RESULT = re.compile(r"(?P<nest>[\s#]*)(?:not )?ok (?P<number>\d+)(?P<name>[^#]*)")
+_MARK = "the case in flight"
+"""Stands for the name of a result while it is looked for."""
+
+
+def crashed(suite: str, name: str, splats: Sequence[Splat]) -> CaseResult:
+    """The case in which the kernel reported these."""
+    titles = "\n".join(splat.title for splat in splats)
+    return CaseResult(suite, name, Outcome.CRASH, diagnostic=titles, log="\n".join(splat.text for splat in splats))
+
+
+def kunit(suite: str, lines: Sequence[str]) -> Iterator[CaseResult]:
+    """The cases of a KTAP log. One is a crash if the kernel reported trouble before its result and
+    after that of the case before it."""
+    cases = [CaseResult(suite, case.name, case.outcome, diagnostic=case.diagnostic) for case in ktap.parse(lines)]
+    found: dict[str, list[Splat]] = {}
+    for splat in scan(lines):
+        if name := _in_flight(lines, splat.line - 1):
+            found.setdefault(name, []).append(splat)
+    for case in cases:
+        yield crashed(suite, case.name, found[case.name]) if case.name in found else case
+    names = {case.name for case in cases}
+    yield from (crashed(suite, name, splats) for name, splats in found.items() if name not in names)
+
+
+def _in_flight(lines: Sequence[str], index: int) -> str:
+    """The name of the first case that has its result behind line `index`, if the log has begun."""
+    messages = [without_printk_prefix(line) for line in lines]
+    if not any(_BEGIN.match(message) for message in messages[:index]):
+        return ""
+    results = ((number, match) for number in range(index, len(messages)) if (match := _RESULT.match(messages[number])))
+    number, match = next(results, (0, None))
+    if match is None:
+        return ""
+    # Where the result stands among others, and below which names, the parser knows.
+    marked = [*lines]
+    marked[number] = f"{match['nest']}not ok {match['number']} {_MARK}"
+    name = match["name"].strip().removeprefix("- ")
+    return next((case.name.replace(_MARK, name) for case in ktap.parse(marked) if case.name.endswith(_MARK)), "")

@@ -1,0 +1,450 @@
+"""For every suite each outcome that a case of it can have, in a fake guest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.cache import Cache
+from harness.guest.initramfs import SELFTESTS
+from harness.model import ABSENT, CaseResult, Claim, Measure, Position
+from harness.suites import Suite, Target
+from harness.suites.bench import BenchSuite
+from harness.suites.boot import BootSuite
+from harness.suites.claims import ClaimsSuite
+from harness.suites.command import CommandSuite
+from harness.suites.ftracetest import FtracetestSuite
+from harness.suites.kunit import KunitSuite
+from harness.suites.samples import _SAMPLES, SamplesSuite
+from harness.tree import Store
+from tests import fake
+from tests.fake_guest import OOPS, WARNING, Played, Script, Step, a_target, dies, dropped, exits, hangs, play, prints, says
+
+# What ends any case of any suite in the same way, whatever its command printed before.
+ENDS: tuple[tuple[tuple[Step, ...], str, str], ...] = (
+    ((prints(*WARNING), exits()), "crash", WARNING[1]),
+    ((prints(*OOPS), dies), "crash", OOPS[0]),
+    ((hangs,), "timeout", "no answer before the deadline"),
+    ((dies,), "lost", "the guest is gone"),
+    ((dropped(1), exits()), "lost", "1 printk messages dropped"),
+)
+
+
+def one(directory: Path, suite: Suite, case: str, steps: tuple[Step, ...], target: Target, **options: Any) -> CaseResult:
+    """The case's result. After a guest that was lost there is another one, in which all is well."""
+    found = play(directory, [suite], Script(commands={f"{suite.name}:*": steps}), target=target, globs=(case,), **options)
+    return found[f"{suite.name}:{case}"]
+
+
+# Samples.
+
+SAMPLES = dict.fromkeys((sample.symbol for sample in _SAMPLES), "y")
+ENTER = "sample_entry_handler: Enter <kernel_clone+0x0>"
+RETURN = "sample_exit_handler: Return from <kernel_clone+0x0>"
+
+
+def hits(hit: int, missed: int = 0) -> str:
+    return f"fprobe_exit: fprobe at kernel_clone unregistered. {hit} times hit, {missed} times missed"
+
+
+COUNT, CALLS = "ftrace-ops/count", "ftrace_ops: Attempted 1000 calls to tracee in 99ns (9ns / call)"
+EINVAL = says("modprobe: can't load module ftrace-ops: Invalid argument")
+ONE, STACK, TRACE = "fprobe_example/one symbol", "fprobe_example/stack dump", "fprobe_example/trace buffer"
+MULTI = "ftrace-direct-multi"
+
+
+@pytest.mark.parametrize(
+    ("case", "steps", "outcome", "why"),
+    [
+        (ONE, (prints(ENTER, RETURN, hits(2)),), "pass", ""),
+        (ONE, (), "fail", "the module never said how often it was hit"),
+        (ONE, (prints(ENTER, RETURN, hits(2)), exits(1)), "fail", "exit status 1"),
+        (ONE, (says("modprobe: not found"), exits(127)), "fail", "exit status 127: modprobe: not found"),
+        (ONE, (prints(hits(0)),), "fail", "0 times hit"),
+        (ONE, (prints(hits(-2)),), "fail", "-2 times hit"),
+        (ONE, (prints(ENTER, RETURN, hits(2, missed=1)),), "fail", "1 times missed"),
+        (ONE, (prints(ENTER, hits(1)),), "fail", "1 entries and 0 returns for 1 hits"),
+        (ONE, (prints(ENTER, ENTER, RETURN, RETURN, hits(2)),), "fail", "2 entries and 2 returns for 2 hits"),
+        (ONE, (prints(ENTER, RETURN, RETURN, hits(3)),), "fail", "1 entries and 2 returns"),
+        (STACK, (prints(ENTER, RETURN, hits(2), " made_up+0x12/0x30"),), "pass", ""),
+        (STACK, (prints(ENTER, RETURN, hits(2)),), "fail", "no stack dump"),
+        (TRACE, (prints(hits(2)), says(f"sh-50 [000] ..... 1.0: {ENTER}\nsh-50 [000] ..... 1.1: {RETURN}\n")), "pass", ""),
+        (TRACE, (prints(hits(2)),), "fail", "0 entries and 0 returns for 2 hits"),
+        (COUNT, (prints(CALLS), EINVAL, exits(1)), "pass", ""),
+        (COUNT, (prints(CALLS), exits(0)), "fail", "insmod was to fail with -EINVAL, but ended with 0"),
+        (COUNT, (prints(CALLS), says("Out of memory"), exits(1)), "fail", "Out of memory"),
+        (COUNT, (EINVAL, exits(1)), "fail", "it never said what a call takes"),
+        (COUNT, (prints(CALLS, "Counter called 7 times (expected 1000)"), EINVAL, exits(1)), "fail", "Counter called 7 times"),
+        ("kprobe_example", (prints("handler_pre: <kernel_clone> p->addr = 0x1, ip = 2, flags = 0x3"),), "pass", ""),
+        ("kprobe_example", (prints("handler_pre: <other> p->addr = 0x1, ip = 2, flags = 0x3"),), "fail", "nothing like"),
+        ("kprobe_example", (prints("<kernel_clone> p->addr = 0x1"), exits(1)), "fail", "exit status 1"),
+        ("kretprobe_example", (prints("kernel_clone returned 5 and took 99 ns to execute"),), "pass", ""),
+        ("kretprobe_example", (prints("kernel_clone returned"),), "fail", "nothing like"),
+        ("ftrace-direct", (says("sh-50 [000] d.... 1.0: my_direct_func: waking up rcu_preempt-15\n"),), "pass", ""),
+        ("ftrace-direct", (says("sh-50 [000] d.... 1.0: my_direct_func: waking up\n"),), "fail", "nothing like"),
+        (MULTI, (says("sh-50 [000] ..... 1.0: my_direct_func: ip ffffffff81000042\n"),), "pass", ""),
+        (MULTI, (says("# tracer: nop\n#  a tip for those who look\n"), prints("zip drive")), "fail", "nothing like"),
+        *((ONE, *end) for end in ENDS),
+    ],
+)
+def test_samples(tmp_path: Path, case: str, steps: tuple[Step, ...], outcome: str, why: str) -> None:
+    result = one(tmp_path, SamplesSuite(), case, steps, a_target(config=SAMPLES))
+    assert (result.outcome.value, why in result.diagnostic) == (outcome, True), result.diagnostic
+    assert not why or outcome != "pass"
+
+
+def test_sample_that_was_not_built(tmp_path: Path) -> None:
+    found = play(tmp_path, [SamplesSuite()], Script(), target=a_target())
+    assert set(found.outcomes("samples").values()) == {"skip"}
+    assert found["samples:kprobe_example"].diagnostic == "CONFIG_SAMPLE_KPROBES is not set"
+    assert not found.place.asked("samples:*")
+
+
+def test_no_sample_passes_without_a_word(tmp_path: Path) -> None:
+    """A command that prints nothing and ends with 0 proves nothing."""
+    found = play(tmp_path, [SamplesSuite()], Script(), target=a_target(config=SAMPLES))
+    assert found.outcomes("samples") == {sample.name: "fail" for sample in _SAMPLES}
+    scripts = [question.script for question in found.place.asked("samples:*")]
+    assert scripts == [sample.script for sample in _SAMPLES]
+
+
+def test_failed_sample_shows_what_was_printed(tmp_path: Path) -> None:
+    result = one(tmp_path, SamplesSuite(), ONE, (says("output"), prints("message"), exits(1)), a_target(config=SAMPLES))
+    assert "output" in result.log
+    assert "message" in result.log
+
+
+# Boot and KUnit, which are judged by the boot log.
+
+STARTUP = {"FTRACE_STARTUP_TEST": "y", "FUNCTION_TRACER": "y"}
+KUNIT = {"KUNIT": "y", "FPROBE_SANITY_TEST": "y"}
+OK = ("    ok 1 test_one", "    ok 2 test_two", "ok 1 fprobe_test")
+
+
+def ktap(*results: str) -> Step:
+    return prints("KTAP version 1", "1..1", "    KTAP version 1", "    # Subtest: fprobe_test", "    1..2", *results)
+
+
+@pytest.mark.parametrize(
+    ("boot", "outcomes"),
+    [
+        ((prints("Testing tracer function: PASSED"),), {"agent": "pass", "console": "pass", "selftest/tracer function": "pass"}),
+        ((prints("Testing tracer function: FAILED!"),), {"agent": "pass", "console": "pass", "selftest/tracer function": "fail"}),
+        ((prints("Testing tracer function: "),), {"agent": "pass", "console": "pass", "selftest/tracer function": "lost"}),
+        ((), {"agent": "pass", "console": "pass", "selftest/tracer function": "lost"}),
+        (
+            (prints("Testing tracer function: PASSED", "Testing tracer function: FAILED!"),),
+            {"agent": "pass", "console": "pass", "selftest/tracer function": "fail"},
+        ),
+        (
+            (prints("Testing tracer function: FAILED!", "Testing tracer function: PASSED"),),
+            {"agent": "pass", "console": "pass", "selftest/tracer function": "fail"},
+        ),
+        (
+            (prints("Testing tracer function: PASSED", *WARNING),),
+            {"agent": "pass", "console": "crash", "selftest/tracer function": "pass"},
+        ),
+        (
+            (prints("Testing tracer function: PASSED"), dropped(2)),
+            {"agent": "pass", "console": "lost", "selftest/tracer function": "pass"},
+        ),
+        ((prints("Testing tracer function: "), dies), {"agent": "lost"}),
+        ((prints("Testing tracer function: ", *OOPS), dies), {"agent": "crash"}),
+    ],
+)
+def test_boot(tmp_path: Path, boot: tuple[Step, ...], outcomes: dict[str, str]) -> None:
+    assert play(tmp_path, [BootSuite()], Script(boot=boot), target=a_target(config=STARTUP)).outcomes("boot") == outcomes
+
+
+def test_kernel_without_startup_tests(tmp_path: Path) -> None:
+    found = play(tmp_path, [BootSuite()], Script(), target=a_target(config={"FUNCTION_TRACER": "y"}))
+    assert found.outcomes("boot") == {"agent": "pass", "console": "pass"}
+
+
+@pytest.mark.parametrize(
+    ("config", "boot", "outcomes"),
+    [
+        (KUNIT, (ktap(*OK),), {"fprobe_test.test_one": "pass", "fprobe_test.test_two": "pass"}),
+        (
+            KUNIT,
+            (ktap("    ok 1 test_one", "    not ok 2 test_two", "not ok 1 fprobe_test"),),
+            {"fprobe_test.test_one": "pass", "fprobe_test.test_two": "fail"},
+        ),
+        (
+            KUNIT,
+            (ktap("    ok 1 test_one # SKIP no such thing", *OK[1:]),),
+            {"fprobe_test.test_one": "skip", "fprobe_test.test_two": "pass"},
+        ),
+        (KUNIT, (ktap("    ok 1 test_one"),), {"fprobe_test.test_one": "pass", "fprobe_test.#2": "lost"}),
+        (KUNIT, (), {"fprobe_test": "lost"}),
+        (KUNIT, (prints("KTAP version 1", "1..1", "ok 1 other"),), {"other": "pass", "fprobe_test": "lost"}),
+        ({"KUNIT": "y"}, (prints("KTAP version 1", "1..1", "ok 1 other"),), {"other": "pass"}),
+        ({"KUNIT": "m"}, (), {"kunit": "skip"}),
+        ({}, (), {"kunit": "skip"}),
+    ],
+)
+def test_kunit(tmp_path: Path, config: dict[str, str], boot: tuple[Step, ...], outcomes: dict[str, str]) -> None:
+    found = play(tmp_path, [KunitSuite()], Script(boot=boot), target=a_target(config=config))
+    assert {name: outcome for name, outcome in found.outcomes("kunit").items() if not name.endswith("fprobe_test")} == {
+        name: outcome for name, outcome in outcomes.items() if not name.endswith("fprobe_test")
+    }
+    wanted = {name for name, outcome in outcomes.items() if outcome not in ("pass", "skip")}
+    assert bool(found.red) == bool(wanted)
+    assert {f"kunit:{name}" for name in wanted} <= found.red
+
+
+@pytest.mark.parametrize("steps", [(prints(*WARNING),), (dropped(1),)])
+def test_kunit_with_a_console_that_is_not_clean(tmp_path: Path, steps: tuple[Step, ...]) -> None:
+    """Red also if nobody asked for suite boot."""
+    found = play(tmp_path, [KunitSuite()], Script(boot=(ktap(*OK), *steps)), target=a_target(config=KUNIT))
+    assert "boot:console" in found.red
+
+
+@pytest.mark.parametrize(
+    ("lines", "crashed"),
+    [
+        ((*WARNING, *OK), {"fprobe_test.test_one"}),
+        ((OK[0], *WARNING, *OK[1:]), {"fprobe_test.test_two"}),
+        ((OK[0], *WARNING, "    not ok 2 test_two", "not ok 1 fprobe_test"), {"fprobe_test.test_two"}),
+        ((OK[0], *WARNING, "    ok 2 test_two # SKIP no such thing", OK[2]), {"fprobe_test.test_two"}),
+        ((*OK[:2], *WARNING, OK[2]), {"fprobe_test"}),
+        ((*OK, *WARNING), set()),
+    ],
+)
+def test_kunit_case_in_flight(tmp_path: Path, lines: tuple[str, ...], crashed: set[str]) -> None:
+    found = play(tmp_path, [KunitSuite()], Script(boot=(ktap(*lines),)), target=a_target(config=KUNIT))
+    assert {name for name, outcome in found.outcomes("kunit").items() if outcome == "crash"} == crashed
+    assert all(found[f"kunit:{name}"].diagnostic == WARNING[1] for name in crashed)
+    assert "boot:console" in found.red
+
+
+def test_report_before_kunit_is_no_case_of_it(tmp_path: Path) -> None:
+    script = Script(boot=(prints(*WARNING), ktap(*OK)))
+    assert set(play(tmp_path, [KunitSuite()], script, target=a_target(config=KUNIT)).outcomes("kunit").values()) == {"pass"}
+
+
+def test_startup_test_in_flight(tmp_path: Path) -> None:
+    boot = prints("Testing tracer function: ", *WARNING, "PASSED", "Testing tracer nop: PASSED")
+    found = play(tmp_path, [BootSuite()], Script(boot=(boot,)), target=a_target(config=STARTUP))
+    assert found.outcomes("boot") == {
+        "agent": "pass",
+        "console": "crash",
+        "selftest/tracer function": "crash",
+        "selftest/tracer nop": "pass",
+    }
+
+
+# Commands.
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcome", "why"),
+    [
+        ((exits(0),), "pass", ""),
+        ((exits(1),), "fail", "exit status 1"),
+        ((exits(255),), "fail", "exit status 255"),
+        *ENDS,
+    ],
+)
+def test_command(tmp_path: Path, steps: tuple[Step, ...], outcome: str, why: str) -> None:
+    target = a_target(commands=("do something",))
+    found = play(tmp_path, [CommandSuite()], Script(commands={"command:*": (says("output"), *steps)}), target=target)
+    result = found["command:do something"]
+    assert (result.outcome.value, why in result.diagnostic) == (outcome, True)
+    assert [question.script for question in found.place.asked("command:*")] == ["do something"]
+    assert outcome in ("timeout", "crash", "lost") or result.log == "\noutput"[1:]
+
+
+# Claims and measures.
+
+
+@pytest.mark.parametrize(
+    ("position", "config", "steps", "outcome"),
+    [
+        (Position.WHOLE, "y", (says("value: red\n"),), "pass"),
+        (Position.WHOLE, "y", (says("value: blue\n"),), "fail"),
+        (Position.WHOLE, "y", (says("value: red\n"), exits(1)), "fail"),
+        (Position.WHOLE, "y", (says("value: red\nvalue: red\n"),), "fail"),
+        (Position.WHOLE, "y", (), "fail"),
+        (Position.WHOLE, "n", (says("value: red\n"),), "fail"),
+        (Position.BASE, "y", (says("value: blue\n"),), "pass"),
+        (Position.BASE, "y", (says("value: red\n"),), "fail"),
+        (Position.WITHIN, "y", (says("value: red\n"),), "pass"),
+        (Position.WITHIN, "y", (says("value: green\n"),), "fail"),
+        *((Position.WHOLE, "y", (says("value: red\n"), *steps), outcome) for steps, outcome, _ in ENDS),
+    ],
+)
+def test_claims(tmp_path: Path, position: Position, config: str, steps: tuple[Step, ...], outcome: str) -> None:
+    claim = Claim(case="colour", says="It turns red.", script="paint", patched="red", base="blue", needs=("PAINT",))
+    target = a_target(config={"PAINT": config}, position=position, claims=(claim,))
+    assert one(tmp_path, ClaimsSuite(), "colour", steps, target).outcome.value == outcome
+
+
+def test_claim_that_is_not_tried_on_the_base(tmp_path: Path) -> None:
+    claim = Claim(case="colour", says="It turns red.", script="paint", patched="red", not_on_base="it explodes")
+    found = play(tmp_path, [ClaimsSuite()], Script(), target=a_target(position=Position.BASE, claims=(claim,)))
+    assert found.outcomes("claims") == {"colour": "skip"}
+    assert not found.place.asked("claims:*")
+
+
+def test_claim_about_what_the_kernel_lacks(tmp_path: Path) -> None:
+    claim = Claim(case="colour", says="None.", script="paint", patched=ABSENT, base=ABSENT, needs=("PAINT",))
+    assert one(tmp_path, ClaimsSuite(), "colour", (), a_target(claims=(claim,), position=Position.WHOLE)).outcome == "pass"
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcome"),
+    [
+        ((says("value: 40\n"),), "pass"),
+        ((says("value: 41\n"),), "fail"),
+        ((says("value: much\n"),), "fail"),
+        ((says("value: nan\n"),), "fail"),
+        ((says("value: 40\n"), exits(1)), "fail"),
+        ((), "fail"),
+        *(((says("value: 40\n"), *steps), outcome) for steps, outcome, _ in ENDS),
+    ],
+)
+def test_bench(tmp_path: Path, steps: tuple[Step, ...], outcome: str) -> None:
+    measure = Measure(case="exit", says="It exits.", script="value 40", at_most={"x86_64": 40.0})
+    target = a_target(position=Position.WHOLE, measures=(measure,))
+    assert one(tmp_path, BenchSuite(), "exit", steps, target).outcome.value == outcome
+
+
+# ftracetest.
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str, str]:
+    """A store with the fake tree's selftests, and another commit with other ones."""
+    folder = tmp_path_factory.mktemp("tree")
+    work = fake.repository(folder / "work")
+    first = fake.git(work, "rev-parse", "HEAD")
+    (work / SELFTESTS / "test.d" / "a.tc").write_text("#!/bin/sh\n# description: another\n")
+    (work / SELFTESTS / "test.d" / "sub" / "b.tc").unlink()
+    (work / SELFTESTS / "test.d" / "notes.txt").write_text("no test\n")
+    fake.git(work, "add", "--all")
+    fake.git(work, "commit", "--quiet", "--message=other")
+    second = fake.git(work, "rev-parse", "HEAD")
+    store = Store(Cache(folder / "cache"))
+    store.create()
+    store.git("fetch", "--quiet", work, "+refs/heads/*:refs/heads/*")
+    return store, first, second
+
+
+def target_of(tree: tuple[Store, str, str], kernels: int = 0) -> Target:
+    """The first commit's tests on its own kernel, or on the second one's."""
+    store, *commits = tree
+    return a_target(store=store, tests=commits[0], commit=commits[kernels])
+
+
+A, B = "a.tc", "sub/b.tc"
+
+
+def tap(*results: str) -> Step:
+    return says("TAP version 13\n1..{}\n{}\n".format(len(results), "\n".join(results)))
+
+
+@pytest.mark.parametrize(
+    ("steps", "outcome", "why"),
+    [
+        ((tap("ok 1 first"),), "pass", ""),
+        ((tap("not ok 1 first"), exits(1)), "fail", "+ grep -q event trace"),
+        ((tap("not ok 1 first"), exits(0)), "fail", ""),
+        ((tap("ok 1 first # SKIP no such tracer"),), "skip", ""),
+        ((tap("ok 1 first # XFAIL as ever"),), "xfail", ""),
+        ((tap("not ok 1 first # UNRESOLVED"), exits(1)), "unresolved", ""),
+        ((tap("ok 1 first"), exits(1)), "lost", "exit status 1, and its report is not the one that was planned"),
+        ((tap("ok 1 first"), exits(137)), "lost", "exit status 137"),
+        ((tap("ok 1 first", "ok 2 second"),), "lost", "its report is not the one that was planned"),
+        ((says("sh: ./ftracetest: not found"), exits(127)), "lost", "exit status 127"),
+        ((), "lost", "exit status 0, and its report"),
+        ((says("TAP version 13\n1..2\nok 1 first\n"),), "lost", ""),
+        *((((tap("ok 1 first"), *steps), outcome, why)) for steps, outcome, why in ENDS),
+    ],
+)
+def test_ftracetest(tmp_path: Path, tree: tuple[Store, str, str], steps: tuple[Step, ...], outcome: str, why: str) -> None:
+    script = Script(commands={"ftracetest:log": (says("+ grep -q event trace\n+ exit_fail\n"),), "ftracetest:*": steps})
+    found = play(tmp_path, [FtracetestSuite()], script, target=target_of(tree), globs=(A,))
+    result = found[f"ftracetest:{A}"]
+    assert (result.outcome.value, why in result.diagnostic) == (outcome, True), result.diagnostic
+    (question,) = found.place.asked(f"ftracetest:{A}")
+    assert "./ftracetest --ktap --keep" in question.script
+    assert f"test.d/{A}" in question.script
+    assert outcome not in ("fail", "unresolved") or "+ grep -q event trace" in result.log
+
+
+@pytest.mark.parametrize(
+    ("results", "outcomes", "logs"),
+    [
+        (("ok 1 second", "ok 2 (instance) second"), ("pass", "pass"), []),
+        (("not ok 1 second", "ok 2 (instance) second"), ("fail", "pass"), ["1"]),
+        (("ok 1 second", "not ok 2 (instance) second"), ("pass", "fail"), ["2"]),
+        (("ok 1 second",), ("lost", "lost"), []),
+        (("ok 1 second", "ok 2 second", "ok 3 second"), ("lost", "lost"), []),
+    ],
+)
+def test_pair(
+    tmp_path: Path, tree: tuple[Store, str, str], results: tuple[str, ...], outcomes: tuple[str, str], logs: list[str]
+) -> None:
+    """A file that runs once more in an instance; each red result has its own log."""
+    found = play(
+        tmp_path, [FtracetestSuite()], Script(commands={f"*{B}": (tap(*results),)}), target=target_of(tree), globs=("sub*",)
+    )
+    assert found.outcomes("ftracetest") == dict(zip((B, f"{B}@instance"), outcomes, strict=True))
+    scripts = [question.script for question in found.place.asked("ftracetest:log")]
+    assert [script.rsplit("/", 1)[1][0] for script in scripts] == logs
+
+
+def test_only_one_of_a_pair_is_wanted(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
+    script = Script(commands={f"*{B}": (tap("not ok 1 second", "ok 2 (instance) second"), exits(1))})
+    found = play(tmp_path, [FtracetestSuite()], script, target=target_of(tree), globs=("*@instance",))
+    assert found.outcomes("ftracetest") == {f"{B}@instance": "pass"}
+
+
+def test_log_that_takes_the_guest_along(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
+    script = Script(commands={"ftracetest:log": (dies,), "ftracetest:*": (tap("not ok 1 first"), exits(1))})
+    assert one_of(play(tmp_path, [FtracetestSuite()], script, target=target_of(tree), globs=(A,))) == "lost"
+
+
+def one_of(found: Played) -> str:
+    (outcome,) = found.outcomes("ftracetest").values()
+    return outcome
+
+
+def test_plan_has_the_tests_and_nothing_else(tree: tuple[Store, str, str]) -> None:
+    store, first, second = tree
+    plans = [[case.names for case in FtracetestSuite().plan(a_target(store=store, tests=commit))] for commit in (first, second)]
+    assert plans == [[(A,), (B, f"{B}@instance")], [(A,)]]
+
+
+@pytest.mark.parametrize(
+    ("case", "kernels", "why"),
+    [
+        (A, 0, ""),
+        (A, 1, "the kernel's own tree has another version of this test"),
+        (B, 1, "the kernel's own tree has no such test"),
+    ],
+)
+def test_red_test_of_another_tree(tmp_path: Path, tree: tuple[Store, str, str], case: str, kernels: int, why: str) -> None:
+    results = ("not ok 1 first", "not ok 2 second")[: 1 if case == A else 2]
+    script = Script(commands={f"*{case}": (tap(*results), exits(1))})
+    found = play(tmp_path, [FtracetestSuite()], script, target=target_of(tree, kernels), globs=(case,))
+    result = found[f"ftracetest:{case}"]
+    assert (result.outcome, result.diagnostic) == ("fail", why)
+
+
+def test_suite_whose_guest_cannot_be_started(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
+    """Every suite's cases are in error: nothing is known of the kernel."""
+    claim = Claim(case="colour", says="It turns red.", script="paint", patched="red", base="blue")
+    measure = Measure(case="exit", says="It exits.", script="value 40")
+    store, first, _ = tree
+    target = a_target(
+        store=store, tests=first, commit=first, config=SAMPLES, claims=(claim,), measures=(measure,), commands=("a",)
+    )
+    suites = [SamplesSuite(), ClaimsSuite(), FtracetestSuite(), CommandSuite(), BenchSuite()]
+    found = play(tmp_path, suites, Script(qemu="no such machine"), target=target)
+    assert set(found.outcomes().values()) == {"error"}
+    assert {result.suite for result in found.reported} == {suite.name for suite in suites}
+    assert not any(result.ran for result in found.reported)
