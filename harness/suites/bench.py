@@ -52,15 +52,19 @@ def _plausible(measure: Measure, value: float) -> str:
 def _within(measure: Measure, target: Target, value: float) -> tuple[str, str]:
     """The reason why the value is red, if it is, and the limits that the series has here, for a message."""
     low, high = measure.at_least.get(target.arch), measure.at_most.get(target.arch)
-    if low is None or high is None:
+    sides = [f", at least {low:.12g}"] if low is not None else []
+    sides += [f", at most {high:.12g}"] if high is not None else []
+    if not sides:
         return "", f", no limits on {target.arch}"
-    limits = f", at least {low:g}, at most {high:g}"
+    limits = "".join(sides)
     other = [
         f"CONFIG_{symbol}={setting}" for symbol, setting in measure.limits_for.items() if _setting(target, symbol) != setting
     ]
     if other:
         return "", f"{limits} with {' and '.join(other)}, which this kernel has not"
-    return ("too little to be true" if value < low else "too much" if value > high else ""), limits
+    if low is not None and value < low:
+        return "too little to be true", limits
+    return ("too much" if high is not None and value > high else ""), limits
 
 
 def _setting(target: Target, symbol: str) -> str:

@@ -169,6 +169,14 @@ def test_without_limits_a_cost_is_a_cost(elsewhere: dict[str, Any]) -> None:
         assert zero.outcome is (Outcome.PASS if nothing == "0" else Outcome.FAIL)
 
 
+def test_either_side_holds_alone() -> None:
+    """bench.toml is refused with one side alone; a limit that got here all the same is not switched off."""
+    assert judged("value: 461\n", at_least={}).diagnostic == "461 instructions, at most 460: too much"
+    assert judged("value: 1\n", at_least={}).outcome is Outcome.PASS
+    assert judged("value: 229\n", at_most={}).diagnostic == "229 instructions, at least 230: too little to be true"
+    assert judged("value: 9999\n", at_most={}).outcome is Outcome.PASS
+
+
 def test_architecture_without_limits_is_named() -> None:
     assert judged("value: 9999\n", name="arm64").diagnostic == "9999 instructions, no limits on arm64"
     assert judged("value: 9999\n", position=Position.BASE).diagnostic == "9999 instructions"
