@@ -17,7 +17,7 @@ _MOST_NAMED = 5
 
 
 def unmet(conditions: Iterable[Condition], store: Store, commit: str, patches: Iterable[Patch]) -> list[Condition]:
-    """The conditions on symbols that neither the Kconfig files of the tree at `commit` nor those that the `patches` add define."""
+    """The conditions on symbols that neither the tree at `commit` nor the `patches` define in a Kconfig file."""
     conditions = tuple(conditions)
     wanted = {condition.symbol for condition in conditions}
     missing = wanted - defined_in(store, commit, wanted) if wanted else set()

@@ -128,7 +128,7 @@ allocated() {{ "$@"; eval "echo \\$${{2}}_takes"; }}
 wide1_takes={first} wide2_takes={second}
 cat() {{
 	case "$1" in
-	*/fprobe_claims/parameters/test) case "$(command cat "$1")" in wide*) echo "{refused}" ;; narrow) echo "{gone}" ;; esac ;;
+	*/fprobe_claims/parameters/test) case "$(command cat "$1")" in {which}) echo "{refused}" ;; wide*) echo 0 ;; narrow) echo "{gone}" ;; esac ;;
 	*) command cat "$@" ;;
 	esac
 }}
@@ -138,11 +138,17 @@ unregistered() {{ sed 's/$/ (1)/' {probed} >enabled_functions; }}
 
 
 def memory(
-    folder: Path, first: int = 400_000, second: int = 400_000, refused: str = "0", probed: str = "", gone: str = "0, 0"
+    folder: Path,
+    first: int = 400_000,
+    second: int = 400_000,
+    refused: str = "0",
+    probed: str = "",
+    gone: str = "0, 0",
+    which: str = "wide*",
 ) -> CaseResult:
     """Claim 14 on a kernel whose second exit probe takes `second` bytes on 2,000 functions."""
     prelude = WEIGHED.format(
-        first=first, second=second, refused=refused, gone=gone, probed=probed or "available_filter_functions"
+        first=first, second=second, refused=refused, which=which, gone=gone, probed=probed or "available_filter_functions"
     )
     shell = GuestShell(folder, {"available_filter_functions": FUNCTIONS}, prelude, parameters={"fprobe_claims/test": ""})
     (folder / "module/fprobe_claims").rename(folder / "later")
@@ -157,6 +163,8 @@ def test_memory_is_that_of_probes_that_are_there(tmp_path: Path) -> None:
     for name, result in {
         "refused": memory(tmp_path / "refused", 0, 0, "-22"),
         "refused, though something was taken": memory(tmp_path / "refused-late", refused="-12"),
+        "only the first refused": memory(tmp_path / "refused-1", refused="-12", which="wide1"),
+        "only the second refused": memory(tmp_path / "refused-2", refused="-12", which="wide2"),
         "nothing taken": memory(tmp_path / "nothing", second=0),
         "nothing taken by the first": memory(tmp_path / "first", first=0),
         "on no function": memory(tmp_path / "none", probed="/dev/null"),
