@@ -80,6 +80,10 @@ class Suite:
         """Results that the log up to the agent holds."""
         return iter(())
 
+    def concerns(self, result: CaseResult, selection: Selection) -> bool:
+        """Whether a result of `judge_boot` is reported where these cases are wanted."""
+        return selection.wants(result.name)
+
     def plan(self, target: Target) -> list[Case]:
         """What is to be run in the guest."""
         return []

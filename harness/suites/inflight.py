@@ -16,10 +16,12 @@ _MARK = "the case in flight"
 """Stands for the name of a result while it is looked for."""
 
 
-def crashed(suite: str, name: str, splats: Sequence[Splat]) -> CaseResult:
-    """The case in which the kernel reported these."""
-    titles = "\n".join(splat.title for splat in splats)
-    return CaseResult(suite, name, Outcome.CRASH, diagnostic=titles, log="\n".join(splat.text for splat in splats))
+def crashed(suite: str, name: str, splats: Sequence[Splat], result: CaseResult | None = None) -> CaseResult:
+    """The case in which the kernel reported `splats`. `result` is what the test itself reported, if it did."""
+    titles = "\n".join(title for splat in splats for title in (splat.title, *splat.sequels))
+    own = f"the test itself: {result.outcome}\n{result.diagnostic}".strip() if result else ""
+    log = "\n".join(filter(None, [*(splat.text for splat in splats), own]))
+    return CaseResult(suite, name, Outcome.CRASH, diagnostic=titles, log=log)
 
 
 def kunit(suite: str, lines: Sequence[str]) -> Iterator[CaseResult]:
@@ -31,7 +33,7 @@ def kunit(suite: str, lines: Sequence[str]) -> Iterator[CaseResult]:
         if name := _in_flight(lines, splat.line - 1):
             found.setdefault(name, []).append(splat)
     for case in cases:
-        yield crashed(suite, case.name, found[case.name]) if case.name in found else case
+        yield crashed(suite, case.name, found[case.name], case) if case.name in found else case
     names = {case.name for case in cases}
     yield from (crashed(suite, name, splats) for name, splats in found.items() if name not in names)
 

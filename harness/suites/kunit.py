@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from harness.guest import Guest
 from harness.model import CaseResult, Outcome
 from harness.suites import inflight
-from harness.suites.base import Suite, Target
+from harness.suites.base import Selection, Suite, Target
 
 EXPECTED = {"FPROBE_SANITY_TEST": "fprobe_test", "KPROBES_SANITY_TEST": "kprobes_test"}
 """KUnit suites that a kernel with the symbol built in must report."""
@@ -21,8 +24,30 @@ class KunitSuite(Suite):
         if target.config.get("KUNIT") != "y":
             yield CaseResult(self.name, "kunit", Outcome.SKIP, diagnostic="CONFIG_KUNIT is not built in")
             return
-        cases = [*inflight.kunit(self.name, lines)]
+        cases = [_with_cases(result) for result in inflight.kunit(self.name, lines)]
         yield from cases
+        if not cases:
+            yield self._lost(self.name, "CONFIG_KUNIT=y, but the boot log has no KTAP")
         for symbol, suite in EXPECTED.items():
             if target.config.get(symbol) == "y" and not any(case.name.startswith(f"{suite}.") for case in cases):
-                yield CaseResult(self.name, suite, Outcome.LOST, diagnostic=f"CONFIG_{symbol}=y, but it never reported")
+                yield self._lost(suite, f"CONFIG_{symbol}=y, but it never reported")
+
+    def concerns(self, result: CaseResult, selection: Selection) -> bool:
+        """A hole in the log concerns every selection that what is missing may belong to."""
+        if selection.wants(result.name):
+            return True
+        suite, dot, _ = result.name.partition(".")
+        suites = [glob.partition(".")[0] for glob in selection.globs]
+        return result.outcome is Outcome.LOST and (not dot or any(fnmatch.fnmatchcase(suite, glob) for glob in suites))
+
+    def _lost(self, name: str, why: str) -> CaseResult:
+        return CaseResult(self.name, name, Outcome.LOST, diagnostic=why)
+
+
+def _with_cases(result: CaseResult) -> CaseResult:
+    """A suite without cases prints SKIP (kunit_suite_has_succeeded() in lib/kunit/test.c), so that of one that passed without a
+    case, the log has lost all of them."""
+    if result.outcome is Outcome.PASS and "." not in result.name:
+        why = "the suite passed, but the log has none of its cases"
+        return msgspec.structs.replace(result, outcome=Outcome.LOST, diagnostic=why)
+    return result

@@ -269,7 +269,7 @@ class Session:
             first = [proof] if suite.name == proof.suite else []
             for result in (*first, *suite.judge_boot(guest.boot_log, self._target, guest)):
                 # A splat on the console was reported already, whether that case was asked for or not.
-                if selection.wants(result.name) and (clean or result.id != "boot:console"):
+                if suite.concerns(result, selection) and (clean or result.id != "boot:console"):
                     self._emit(result)
 
     def _replace(self) -> bool:

@@ -130,25 +130,34 @@ def ktap(*results: str) -> Step:
 @pytest.mark.parametrize(
     ("boot", "outcomes"),
     [
-        ((prints("Testing tracer function: PASSED"),), {"agent": "pass", "console": "pass", "selftest/tracer function": "pass"}),
-        ((prints("Testing tracer function: FAILED!"),), {"agent": "pass", "console": "pass", "selftest/tracer function": "fail"}),
-        ((prints("Testing tracer function: "),), {"agent": "pass", "console": "pass", "selftest/tracer function": "lost"}),
-        ((), {"agent": "pass", "console": "pass", "selftest/tracer function": "lost"}),
+        (
+            (prints("Testing tracer function: PASSED"),),
+            {"identity": "pass", "agent": "pass", "console": "pass", "selftest/tracer function": "pass"},
+        ),
+        (
+            (prints("Testing tracer function: FAILED!"),),
+            {"identity": "pass", "agent": "pass", "console": "pass", "selftest/tracer function": "fail"},
+        ),
+        (
+            (prints("Testing tracer function: "),),
+            {"identity": "pass", "agent": "pass", "console": "pass", "selftest/tracer function": "lost"},
+        ),
+        ((), {"identity": "pass", "agent": "pass", "console": "pass", "selftest/tracer function": "lost"}),
         (
             (prints("Testing tracer function: PASSED", "Testing tracer function: FAILED!"),),
-            {"agent": "pass", "console": "pass", "selftest/tracer function": "fail"},
+            {"identity": "pass", "agent": "pass", "console": "pass", "selftest/tracer function": "fail"},
         ),
         (
             (prints("Testing tracer function: FAILED!", "Testing tracer function: PASSED"),),
-            {"agent": "pass", "console": "pass", "selftest/tracer function": "fail"},
+            {"identity": "pass", "agent": "pass", "console": "pass", "selftest/tracer function": "fail"},
         ),
         (
             (prints("Testing tracer function: PASSED", *WARNING),),
-            {"agent": "pass", "console": "crash", "selftest/tracer function": "pass"},
+            {"identity": "pass", "agent": "pass", "console": "crash", "selftest/tracer function": "pass"},
         ),
         (
             (prints("Testing tracer function: PASSED"), dropped(2)),
-            {"agent": "pass", "console": "lost", "selftest/tracer function": "pass"},
+            {"identity": "pass", "agent": "pass", "console": "lost", "selftest/tracer function": "pass"},
         ),
         ((prints("Testing tracer function: "), dies), {"agent": "lost"}),
         ((prints("Testing tracer function: ", *OOPS), dies), {"agent": "crash"}),
@@ -160,7 +169,7 @@ def test_boot(tmp_path: Path, boot: tuple[Step, ...], outcomes: dict[str, str]) 
 
 def test_kernel_without_startup_tests(tmp_path: Path) -> None:
     found = play(tmp_path, [BootSuite()], Script(), target=a_target(config={"FUNCTION_TRACER": "y"}))
-    assert found.outcomes("boot") == {"agent": "pass", "console": "pass"}
+    assert found.outcomes("boot") == {"identity": "pass", "agent": "pass", "console": "pass"}
 
 
 @pytest.mark.parametrize(
@@ -178,9 +187,9 @@ def test_kernel_without_startup_tests(tmp_path: Path) -> None:
             {"fprobe_test.test_one": "skip", "fprobe_test.test_two": "pass"},
         ),
         (KUNIT, (ktap("    ok 1 test_one"),), {"fprobe_test.test_one": "pass", "fprobe_test.#2": "lost"}),
-        (KUNIT, (), {"fprobe_test": "lost"}),
-        (KUNIT, (prints("KTAP version 1", "1..1", "ok 1 other"),), {"other": "pass", "fprobe_test": "lost"}),
-        ({"KUNIT": "y"}, (prints("KTAP version 1", "1..1", "ok 1 other"),), {"other": "pass"}),
+        (KUNIT, (), {"kunit": "lost", "fprobe_test": "lost"}),
+        (KUNIT, (prints("KTAP version 1", "1..1", "ok 1 other"),), {"other": "lost", "fprobe_test": "lost"}),
+        ({"KUNIT": "y"}, (prints("KTAP version 1", "1..1", "ok 1 other"),), {"other": "lost"}),
         ({"KUNIT": "m"}, (), {"kunit": "skip"}),
         ({}, (), {"kunit": "skip"}),
     ],
@@ -229,6 +238,7 @@ def test_startup_test_in_flight(tmp_path: Path) -> None:
     boot = prints("Testing tracer function: ", *WARNING, "PASSED", "Testing tracer nop: PASSED")
     found = play(tmp_path, [BootSuite()], Script(boot=(boot,)), target=a_target(config=STARTUP))
     assert found.outcomes("boot") == {
+        "identity": "pass",
         "agent": "pass",
         "console": "crash",
         "selftest/tracer function": "crash",
