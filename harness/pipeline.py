@@ -195,6 +195,10 @@ def _prepared(setting: _Setting) -> Iterator[Prepared]:
         progress.say(f"{request.series.name}: {fact}")
     progress.step("tree", "apply", request.series.name)
     applied = AppliedSeries(source.commit, ()) if request.given else series.apply(request.series, source, cache)
+    suites = {selection.suite for selection in request.selections}
+    if applied.complete:  # what does not apply is red, and may be meant for another tree
+        wanted = [one for one in request.series.conditions if one.suite in suites]
+        series.conditions.check(wanted, tree.Store(cache), source.commit, request.series.patches, source.version)
     progress.done("tree")
     cores = request.jobs or len(os.sched_getaffinity(0))
     with contextlib.closing(kernel.Jobserver(cores)) as jobserver:

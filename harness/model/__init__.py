@@ -24,6 +24,7 @@ from harness.model.series import (
     Argued,
     CasePattern,
     Claim,
+    Condition,
     Evidence,
     Measure,
     Origin,
@@ -31,6 +32,7 @@ from harness.model.series import (
     Patch,
     PatchState,
     Series,
+    Setting,
 )
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "CasePattern",
     "CaseResult",
     "Claim",
+    "Condition",
     "Difference",
     "Evidence",
     "Initramfs",
@@ -62,6 +65,7 @@ __all__ = [
     "Point",
     "Position",
     "Series",
+    "Setting",
     "SymbolRequest",
     "Tree",
     "Usage",

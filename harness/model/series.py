@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -64,6 +65,7 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     needs: tuple[str, ...] = ()
     """Symbols without which the value is ABSENT."""
     seconds: float = 60.0
+    """The deadline of its script."""
 
     def on_base(self, arch: str) -> str:
         return self.base_on.get(arch, self.base)
@@ -72,8 +74,12 @@ class Claim(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
         return self.patched_on.get(arch, self.patched)
 
 
+Setting = Literal["y", "m", "n"]
+"""The value of a symbol in a configuration; `n` if it is not set."""
+
+
 class Measure(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Something of a series' that costs: one number, seen in a guest."""
+    """A cost of a series: one number, measured in a guest, with limits on both sides for each architecture."""
 
     case: str
     says: str
@@ -81,13 +87,29 @@ class Measure(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     script: str
     """As a claim's; its value is a number."""
     unit: str = "instructions"
+    at_least: dict[str, float] = {}
+    """Architectures on which less than that, with the series, is red: a probe that never fires costs next to nothing."""
     at_most: dict[str, float] = {}
-    """Architectures on which more than that, with the series, is red."""
-    limits_for: dict[str, str] = {}
-    """Symbols, and the values of the configuration that the limits are for: y or n."""
+    """The same architectures; more than that, with the series, is red."""
+    limits_for: dict[str, Setting] = {}
+    """Symbols, and the setting of each that the limits were measured with. With another setting the limits do not hold."""
+    may_be_zero: bool = False
+    """Zero is a plausible value. Of any other measure it is red, and a negative value always is."""
     needs: tuple[str, ...] = ()
     """Symbols without which there is nothing to measure."""
     seconds: float = 60.0
+    """The deadline of its script."""
+
+
+class Condition(Struct, frozen=True):
+    """A configuration symbol on which a claim or a measure depends, and the place that asks for it. If the kernel has no such
+    symbol, the condition would switch the case off without a word."""
+
+    symbol: str
+    suite: str
+    """The suite whose cases depend on it."""
+    where: str
+    """The file and the line, as `claims.toml:12`."""
 
 
 ABSENT = "absent"
@@ -157,6 +179,8 @@ class Series(Struct, frozen=True):
     must_run: tuple[CasePattern, ...] = ()
     claims: tuple[Claim, ...] = ()
     measures: tuple[Measure, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    """Symbols that claims and measures depend on: each must exist in the tree (harness/series/conditions.py)."""
     written_after: Origin | None = None
     base: str = ""
     """What it was written for, if it says so: a commit, or words."""

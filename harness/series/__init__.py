@@ -1,6 +1,6 @@
 """Where patches come from, and how they are applied."""
 
-from harness.series import points, preimages
+from harness.series import conditions, points, preimages
 from harness.series.apply import apply
 from harness.series.check import check
 from harness.series.describe import wrong
@@ -13,6 +13,7 @@ __all__ = [
     "apply",
     "bundled",
     "check",
+    "conditions",
     "export",
     "load",
     "points",

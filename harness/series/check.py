@@ -8,6 +8,7 @@ from harness.cache import Cache
 from harness.model import PatchState, Series, Tree
 from harness.series.apply import apply
 from harness.series.checkpatch import Remark, remarks, unargued
+from harness.series.conditions import unmet
 from harness.series.origin import unfounded
 from harness.tree import Store
 
@@ -63,6 +64,9 @@ def check(series: Series, tree: Tree, cache: Cache) -> Verdict:
     told = tuple(f"checkpatch: {one}" for one in unanswered)
     missing = unfounded(series.written_after, store, tree.commit) if series.written_after else []
     complaints = tuple(f"not upstream in this tree, as series.toml has it: {title}" for title in missing)
+    if all(one.state.good for one in patches):
+        wrong = unmet(series.conditions, store, tree.commit, series.patches)
+        complaints += tuple(f"{one.where}: no Kconfig file of this tree or of the series defines {one.symbol}" for one in wrong)
     return Verdict(patches, complaints + told, ()) if series.argued else Verdict(patches, complaints, told)
 
 

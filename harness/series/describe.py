@@ -36,14 +36,17 @@ def described(directory: Path, series: Series) -> Series:
     path = directory / NAME
     description, lines = read(path)
     _check(path, description, lines, series)
+    claims, needed_by_claims = read_claims(directory / "claims.toml")
+    measures, needed_by_measures = read_measures(directory / "bench.toml")
     return msgspec.structs.replace(
         series,
         description=description.description or series.description,
         tested_on=description.tested_on,
         fragment=directory / description.fragment if description.fragment else None,
         must_run=description.must_run,
-        claims=read_claims(directory / "claims.toml"),
-        measures=read_measures(directory / "bench.toml"),
+        claims=claims,
+        measures=measures,
+        conditions=(*needed_by_claims, *needed_by_measures),
         written_after=description.origin,
         argued=description.checkpatch,
         home=directory,

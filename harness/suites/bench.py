@@ -1,14 +1,14 @@
-"""Suite `bench`: what things cost, as the series' bench.toml measures them, by scripts that print one number. The guest has one
-CPU and QEMU counts its instructions, one a nanosecond (-icount shift=0,sleep=off): exact, and the same on every machine."""
+"""Suite `bench`: what things cost, measured by the scripts of the series' bench.toml, which print one number. The guest has one
+CPU and QEMU counts its instructions, one a nanosecond (-icount shift=0,sleep=off): exact, and the same on every machine.
+
+Limits have two sides. What costs less than `at-least` was most likely not measured: a probe that never fires is cheap."""
 
 from __future__ import annotations
-
-import math
 
 from harness.guest import Guest
 from harness.model import CaseResult, Measure, Outcome, Position
 from harness.suites.base import Case, Suite, Target
-from harness.suites.value import ask, lacking
+from harness.suites.value import Value, ask, lacking, number
 
 
 class BenchSuite(Suite):
@@ -24,28 +24,48 @@ class BenchSuite(Suite):
             outcome = Outcome.FAIL if target.position is Position.WHOLE else Outcome.SKIP
             return [CaseResult(self.name, measure.case, outcome, diagnostic=f"{missing} not set")]
         answer = ask(guest, target, measure.script, f"{self.name}:{case.label}", case.seconds)
-        value = _number(answer.text)
+        value = number(answer.text)
         if value is None:
             why = answer.why or f"'{answer.text}' is no number"
             return [CaseResult(self.name, measure.case, Outcome.FAIL, answer.seconds, why, f"{measure.says}\n{answer.log}")]
-        return [_judge(measure, target, value, answer.seconds)]
+        return [_judge(measure, target, value, answer)]
 
 
-def _number(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+def _judge(measure: Measure, target: Target, value: float, answer: Value) -> CaseResult:
+    problem, limits = _plausible(measure, value), ""
+    if target.position is Position.WHOLE:
+        broken, limits = _within(measure, target, value)
+        problem = problem or broken
+    text = f"{value:.12g} {measure.unit}{limits}" + (f": {problem}" if problem else "")
+    outcome = Outcome.FAIL if problem else Outcome.PASS
+    log = f"{measure.says}\n{text}\n{answer.log}".strip()
+    return CaseResult(BenchSuite.name, measure.case, outcome, answer.seconds, text, log, value=value, unit=measure.unit)
 
 
-def _judge(measure: Measure, target: Target, value: float, seconds: float) -> CaseResult:
-    limit = measure.at_most.get(target.arch) if target.position is Position.WHOLE else None
-    told = f"{value:g} {measure.unit}" + (f", at most {limit:g}" if limit is not None else "")
-    other = [symbol for symbol, setting in measure.limits_for.items() if target.config.get(symbol, "n") != setting]
-    if other and limit is not None:
-        told += f", if it were not for {' and '.join(other)}"
-        limit = None
-    outcome = Outcome.FAIL if limit is not None and value > limit else Outcome.PASS
-    log = f"{measure.says}\n{told}"
-    return CaseResult(BenchSuite.name, measure.case, outcome, seconds, told, log, value=value, unit=measure.unit)
+def _plausible(measure: Measure, value: float) -> str:
+    """The reason why the value is no cost at all, on whatever kernel; empty if it may be one."""
+    if value < 0:
+        return "a cost is not negative"
+    return "" if value > 0 or measure.may_be_zero else "nothing was measured"
+
+
+def _within(measure: Measure, target: Target, value: float) -> tuple[str, str]:
+    """The reason why the value is red, if it is, and the limits that the series has here, for a message."""
+    low, high = measure.at_least.get(target.arch), measure.at_most.get(target.arch)
+    sides = [f", at least {low:.12g}"] if low is not None else []
+    sides += [f", at most {high:.12g}"] if high is not None else []
+    if not sides:
+        return "", f", no limits on {target.arch}"
+    limits = "".join(sides)
+    other = [
+        f"CONFIG_{symbol}={setting}" for symbol, setting in measure.limits_for.items() if _setting(target, symbol) != setting
+    ]
+    if other:
+        return "", f"{limits} with {' and '.join(other)}, which this kernel has not"
+    if low is not None and value < low:
+        return "too little to be true", limits
+    return ("too much" if high is not None and value > high else ""), limits
+
+
+def _setting(target: Target, symbol: str) -> str:
+    return target.config.get(symbol, "n")

@@ -1,6 +1,7 @@
-"""Suite `claims`: what a series says that a guest shows, as its claims.toml has it. Each claim has one value; on the base kernel
-it must be the base's, with the series the series', in between one of the two. A value that is not there is red, and so is one
-that nobody expected."""
+"""Suite `claims`: values that a guest must show, as the series' claims.toml lists them.
+
+The base kernel must show the base's value, a kernel with the whole series the patched one, a kernel in between one of the two. No
+value is red, and so is any other."""
 
 from __future__ import annotations
 
@@ -35,11 +36,11 @@ _WHERE = {
 
 
 def _judge(claim: Claim, target: Target, seen: str, why: str, log: str = "", seconds: float = 0.0) -> CaseResult:
-    """`seen` is empty if there was no value; `why` says so, or why it is what it is."""
+    """The result of a claim that showed `seen`, which is empty if there was no value; `why` explains either."""
     base, patched = claim.on_base(target.arch), claim.on_patched(target.arch)
     right = {Position.BASE: (base,), Position.WITHIN: (base, patched), Position.WHOLE: (patched,)}[target.position]
     outcome = Outcome.PASS if seen and seen in right else Outcome.FAIL
     found = " ".join(filter(None, [f"'{seen}'" if seen else "nothing", f"({why})" if why else ""]))
     expected = f"base: {repr(base) if base else 'not tried'}, patched: '{patched}'"
-    told = f"seen {found} {_WHERE[target.position]}; {expected}"
-    return CaseResult(ClaimsSuite.name, claim.case, outcome, seconds, told, f"{claim.says}\n{told}\n{log}".strip())
+    text = f"seen {found} {_WHERE[target.position]}; {expected}"
+    return CaseResult(ClaimsSuite.name, claim.case, outcome, seconds, text, f"{claim.says}\n{text}\n{log}".strip())

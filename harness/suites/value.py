@@ -1,6 +1,9 @@
-"""One value out of a guest: what the scripts of claims and of measures print as `value: ...`, behind qemu/guest/claims."""
+"""One value out of a guest. The scripts of claims and of measures print it as `value: ...`; the guest sources qemu/guest/claims
+first, which makes them strict and has their helpers."""
 
 from __future__ import annotations
+
+import re
 
 from msgspec import Struct
 
@@ -9,31 +12,37 @@ from harness.suites.base import Target
 
 _PREAMBLE = ". /harness/claims\n"
 _VALUE = "value:"
+_NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,9})?")
 
 
 class Value(Struct, frozen=True):
     text: str
     """Empty if there was none."""
     why: str = ""
-    """There was none."""
+    """The reason why there was none."""
     log: str = ""
     seconds: float = 0.0
 
 
 def ask(guest: Guest, target: Target, script: str, label: str, seconds: float) -> Value:
-    """Run the script. No value, several, or another exit status than 0 is none."""
+    """Run the script in the guest. It gives a value if it prints exactly one and ends with exit status 0."""
     answer = guest.run(_PREAMBLE + script, label=label, seconds=seconds)
     lines = answer.output.splitlines()
     values = [line.removeprefix(_VALUE).strip() for line in lines if line.startswith(_VALUE)]
     if answer.status == 0 and len(values) == 1 and values[0]:
         return Value(values[0], "", answer.output, answer.seconds)
-    said = [line for line in lines if line.strip()]
-    why = f"{len(values)} values, exit status {answer.status}: {said[-1] if said else 'no word'}"
+    printed = [line for line in lines if line.strip()]
+    why = f"{len(values)} values, exit status {answer.status}: {printed[-1] if printed else 'nothing was printed'}"
     if target.kernel.modules_error:
         why += f"; the harness's modules are not there: {target.kernel.modules_error}"
     return Value("", why, answer.output, answer.seconds)
 
 
+def number(text: str) -> float | None:
+    """A decimal number as the guest's programs print it, or None. Python's own float() takes more: nan, 1_000, 1e3."""
+    return float(text) if _NUMBER.fullmatch(text) else None
+
+
 def lacking(target: Target, needs: tuple[str, ...]) -> str:
-    """The symbols that the kernel lacks, for people."""
+    """The symbols among `needs` that the kernel lacks, for a message; empty if it has all of them."""
     return " and ".join(f"CONFIG_{symbol}" for symbol in needs if not target.has(symbol))

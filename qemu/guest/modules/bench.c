@@ -4,8 +4,9 @@
  *
  *	cd /sys/module/fprobe_bench/parameters; echo NAME >test && cat test
  *
- * in nanoseconds, which are instructions if QEMU counts those (-icount shift=0). A pattern written to `hold` puts a probe on the
- * functions that match it, until there is an empty one.
+ * in nanoseconds, which are instructions if QEMU counts those (-icount shift=0). `called` reads as the number of calls that the last
+ * test has made: what user space has set up must have been hit as often. A pattern written to `hold` puts a probe on the functions
+ * that match it, until there is an empty one.
  */
 #include <linux/ktime.h>
 #include <linux/math64.h>
@@ -23,13 +24,14 @@ struct bench_test {
 	unsigned int	probes;
 	bool		entry, exit;
 	unsigned int	words;
-	bool		many;
+	bool		many, untimed;
 };
 
-/* `call` and `many` are for what user space has set up. */
+/* `call` and `many` are for what user space has set up, `untimed` is `many` while something else counts. */
 static const struct bench_test tests[] = {
 	{ "call", 0 },
 	{ "many", .many = true },
+	{ "untimed", .many = true, .untimed = true },
 	{ "entry", 1, true, false },
 	{ "exit", 1, false, true },
 	{ "both", 1, true, true },
@@ -40,7 +42,7 @@ static const struct bench_test tests[] = {
 
 static DEFINE_MUTEX(running);
 static struct fprobe probes[MOST_PROBES];
-static unsigned long hits;
+static unsigned long hits, called;
 static char line[64];
 
 int bench_target(int x);
@@ -97,6 +99,7 @@ static u64 nanoseconds(const struct bench_test *test, unsigned int calls)
 	}
 	end = ktime_get_ns();
 	local_irq_restore(flags);
+	called += calls;
 	return end - start;
 }
 
@@ -109,7 +112,11 @@ static int measure(const struct bench_test *test)
 	unsigned long expected = (unsigned long)test->probes * (test->entry + test->exit) * CALLS;
 	u64 first, second;
 
+	called = 0;
+	line[0] = 0;
 	nanoseconds(test, 2 * CALLS);
+	if (test->untimed)
+		return 0;
 	first = nanoseconds(test, CALLS);
 	hits = 0;
 	second = nanoseconds(test, CALLS);
@@ -138,6 +145,7 @@ static int run(const char *name, const struct kernel_param *param)
 		return -EINVAL;
 
 	guard(mutex)(&running);
+	snprintf(line, sizeof(line), "a probe was refused");
 	for (i = 0; i < test->probes && !ret; i++) {
 		probes[i] = (struct fprobe) {
 			.entry_handler = test->entry ? count_entry : NULL,
@@ -165,6 +173,9 @@ static const struct kernel_param_ops test_ops = { .set = run, .get = show };
 
 module_param_cb(test, &test_ops, NULL, 0600);
 MODULE_PARM_DESC(test, "what to measure; reads as nanoseconds per call, or as what went wrong");
+
+module_param(called, ulong, 0400);
+MODULE_PARM_DESC(called, "calls that the last test has made");
 
 static struct fprobe held;
 static bool holding;

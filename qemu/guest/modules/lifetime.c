@@ -21,6 +21,7 @@ static void test_sleep(struct seq_buf *value)
 {
 	struct completion steps[2];
 	struct task_struct *task;
+	unsigned long exits;
 	unsigned int i;
 	int ret;
 
@@ -43,7 +44,13 @@ static void test_sleep(struct seq_buf *value)
 	complete(&steps[1]);
 	kthread_stop(task);
 	put_task_struct(task);
-	seq_buf_printf(value, ", %lu exits reported (%d)", one.exits, ret);
+	exits = one.exits;
+	seq_buf_printf(value, ", %lu exits reported (%d)", exits, ret);
+	/* The probe is one that sees exits: otherwise it would prove nothing that it saw none. */
+	complete(&steps[1]);
+	claim_sleep(&steps[0], &steps[1]);
+	if (one.entries != 1 || one.exits != exits + 1)
+		seq_buf_printf(value, ", then %lu entered, %lu exits", one.entries, one.exits - exits);
 	unregister_fprobe(&one.fp);
 }
 
@@ -144,6 +151,9 @@ static void test_recursion(struct seq_buf *value)
 	calls = 1 + one.entries + one.exits;
 	seq_buf_printf(value, "%ld lost, %s missed, %lu words wrong", (long)(calls - one.entries - one.fp.nmissed),
 		       one.fp.nmissed ? "some" : "none", one.wrong);
+	/* Without an exit, a single missed call would make the sum right. */
+	if (!one.exits || one.entries != one.exits)
+		seq_buf_printf(value, ", %lu entries, %lu exits", one.entries, one.exits);
 }
 
 const struct claim_test lifetime_tests[] = {

@@ -26,8 +26,12 @@ static notrace void see_return(struct fprobe *fp, unsigned long ip, unsigned lon
 static void test_registers(struct seq_buf *value)
 {
 	static struct fprobe fp = { .entry_handler = see_arguments, .exit_handler = see_return };
-	int ret = register_fprobe(&fp, "claim_add", NULL);
+	int ret;
 
+	/* What an earlier run has left must not pass for a hit. */
+	memset(arguments, 0, sizeof(arguments));
+	returned = 0;
+	ret = register_fprobe(&fp, "claim_add", NULL);
 	if (ret) {
 		seq_buf_printf(value, "%d", ret);
 		return;
@@ -46,23 +50,51 @@ static int count_pool(struct kprobe *kp, struct pt_regs *regs)
 	return 0;
 }
 
+static int ignore_return(struct kretprobe_instance *instance, struct pt_regs *regs)
+{
+	return 0;
+}
+
+/*
+ * The kprobe that counts proves itself on a kretprobe, which has a pool of its own where CONFIG_KRETPROBE_ON_RETHOOK is set. Without
+ * that, a count of 0 would also be what a kprobe that never fires has counted.
+ */
+static bool pools_are_counted(void)
+{
+	static struct kretprobe control;
+
+	control = (struct kretprobe) { .kp.symbol_name = "claim_add", .handler = ignore_return, .maxactive = 1 };
+	pools = 0;
+	if (!IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) || register_kretprobe(&control))
+		return false;
+	unregister_kretprobe(&control);
+	return pools > 0;
+}
+
 /* The tracefs refuses kprobes on functions that ftrace cannot trace, such as this one. */
 static void test_rethooks(struct seq_buf *value)
 {
 	static struct kprobe alloc;
+	bool counted;
 	int ret;
 
 	alloc = (struct kprobe) { .symbol_name = "rethook_alloc", .pre_handler = count_pool };
-	pools = 0;
 	ret = register_kprobe(&alloc);
+	counted = !ret && pools_are_counted();
+	pools = 0;
 	claim_probe_init(&probes[0], 0);
 	claim_register(value, &probes[0], "claim_add");
+	claim_add(1, 2, 3, 4);
 	unregister_fprobe(&probes[0].fp);
 	if (!ret)
 		unregister_kprobe(&alloc);
 	/* What is not there was not called. */
 	if (ret && ret != -ENOENT)
 		seq_buf_printf(value, "no kprobe: %d", ret);
+	else if (!ret && !counted && !pools)
+		seq_buf_puts(value, "the kprobe on rethook_alloc does not fire");
+	else if (probes[0].exits != 1)
+		seq_buf_printf(value, "%lu exits of 1", probes[0].exits);
 	else
 		seq_buf_printf(value, "%lu rethook_alloc", pools);
 }
@@ -73,9 +105,12 @@ static int register_words(unsigned int words)
 
 	claim_probe_init(&probes[0], words);
 	ret = register_fprobe(&probes[0].fp, "claim_add", NULL);
-	if (!ret)
-		unregister_fprobe(&probes[0].fp);
-	return ret;
+	if (ret)
+		return ret;
+	claim_add(1, 2, 3, 4);
+	unregister_fprobe(&probes[0].fp);
+	/* One that was accepted and has no use of its words was not really accepted. */
+	return probes[0].exits == 1 && !probes[0].wrong ? 0 : 1;
 }
 
 static void test_data_limit(struct seq_buf *value)
@@ -112,8 +147,8 @@ static void test_deep(struct seq_buf *value)
 {
 	const unsigned long depth = PAGE_SIZE / sizeof(long) / 34 + 8;
 	unsigned long missed = 0, wrong = 0;
-	long lost = 0;
-	unsigned int i;
+	unsigned long lost = 0;
+	unsigned int i, idle = 0;
 
 	for (i = 0; i < 2; i++) {
 		claim_probe_init(&probes[i], 15);
@@ -124,13 +159,20 @@ static void test_deep(struct seq_buf *value)
 	for (i = 0; i < 2; i++) {
 		missed += probes[i].fp.nmissed;
 		wrong += probes[i].wrong + (probes[i].entries != probes[i].exits);
-		lost += depth - probes[i].exits - probes[i].fp.nmissed;
+		/* One that counts too many must not make up for one that counts too few. */
+		lost += abs_diff(depth, probes[i].exits + probes[i].fp.nmissed);
+		idle += !probes[i].exits;
 		unregister_fprobe(&probes[i].fp);
 	}
-	seq_buf_printf(value, "%ld lost, %s missed, %lu wrong", lost, missed ? "some" : "none", wrong);
+	seq_buf_printf(value, "%lu lost, %s missed, %lu wrong", lost, missed ? "some" : "none", wrong);
+	if (idle)
+		seq_buf_printf(value, ", %u probes without an exit", idle);
 }
 
-/* A probe on some thousand functions, to be weighed by user space. It is there, but its handlers are not called. */
+/*
+ * A probe on some thousand functions, to be weighed by user space. It is there, but its handlers are not called. The value is the
+ * result of the registration: a refused probe weighs nothing.
+ */
 static void test_wide(struct seq_buf *value, unsigned int i)
 {
 	claim_probe_init(&wide[i], 15);

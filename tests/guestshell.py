@@ -1,0 +1,112 @@
+"""The scripts of claims and measures in a shell of this machine. The test's folders take the place of the guest's /sys, stand-ins
+that of commands that only a guest has. It shows what a script makes of a kernel that does not do what was asked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+from harness import paths
+from harness.guest import CommandResult
+from harness.model import CaseResult, Claim, Kernel, Measure, Position
+from harness.suites.base import Target
+from harness.suites.bench import BenchSuite
+from harness.suites.claims import ClaimsSuite
+
+SHELL = ("bash",)
+"""As strict as busybox's shell in the guest: in its own mode, bash does not carry `set -e` into a command substitution either."""
+
+GUEST_ONLY = ("modprobe", "rmmod", "kprobe-multi", "kprobe-attach", "perf-sample", "dd", "sleep", "usleep")
+
+EVENTS = ("claims", "bench", "kmem", "kmem/kmalloc", "kmem/kmem_cache_alloc", "kmem/kfree", "kmem/kmem_cache_free")
+
+TRACEFS = {
+    "current_tracer": "nop\n",
+    "tracing_on": "1\n",
+    "trace": "# entries-in-buffer/entries-written: 0/0   #P:1\n",
+    "per_cpu/cpu0/stats": "entries: 0\noverrun: 0\ncommit overrun: 0\n",
+    **dict.fromkeys(("dynamic_events", "enabled_functions", "available_filter_functions", "error_log", "options/hash-ptr"), ""),
+    **{f"events/{name}/{file}": "0\n" for name in EVENTS for file in ("enable", "filter")},
+}
+
+
+class GuestShell:
+    """A guest, for a suite. `files` are those of tracefs beside the usual ones; `parameters` those of /sys/module, as NAME/FILE;
+    `prelude` is shell text that runs between qemu/guest/claims and the script, where it may replace what that has."""
+
+    def __init__(
+        self,
+        folder: Path,
+        files: Mapping[str, str] | None = None,
+        prelude: str = "",
+        *,
+        parameters: Mapping[str, str] | None = None,
+        programs: Mapping[str, str] | None = None,
+    ) -> None:
+        self._folder = folder
+        self._prelude = prelude
+        content = {f"tracing/{name}": text for name, text in (TRACEFS | dict(files or {})).items()}
+        content |= {f"module/{name.replace('/', '/parameters/')}": text for name, text in (parameters or {}).items()}
+        content |= {
+            f"bin/{name}": f"#!/bin/sh\n{text}\n" for name, text in (dict.fromkeys(GUEST_ONLY, "") | dict(programs or {})).items()
+        }
+        for name, text in content.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            path.chmod(0o755)
+        (folder / "tracing/instances").mkdir()
+        (folder / "module").mkdir(exist_ok=True)
+        (folder / "meminfo").write_text("MemTotal: 100 kB\nVmallocUsed: 1000 kB\n")
+        self._answers: dict[str, CommandResult] = {}
+        self._write("claims", (paths.GUEST / "claims").read_text())
+
+    def run(self, script: str, label: str, seconds: float) -> CommandResult:
+        """A script that was run already has its answer from then."""
+        if script not in self._answers:
+            self._answers[script] = self._run(script, seconds)
+        return self._answers[script]
+
+    def _run(self, script: str, seconds: float) -> CommandResult:
+        before, source, after = script.partition(". /harness/claims\n")
+        assert source
+        text = f"{before}. {self._folder}/claims\n{self._prelude}\n{after}"
+        path = self._write("script", text)
+        environment = {**os.environ, "PATH": f"{self._folder}/bin:{os.environ['PATH']}"}
+        done = subprocess.run(
+            [*SHELL, path],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
+        return CommandResult(done.returncode, done.stdout, 0.0, (0, 0))
+
+    def _write(self, name: str, text: str) -> Path:
+        """With the folders of the test in place of the guest's."""
+        for there, here in (("/sys/kernel/tracing", "tracing"), ("/sys/module", "module"), ("/proc/meminfo", "meminfo")):
+            text = text.replace(there, f"{self._folder}/{here}")
+        path = self._folder / name
+        path.write_text(text)
+        return path
+
+
+def judge(entry: Claim | Measure, shell: GuestShell, position: Position = Position.WHOLE, arch: str = "x86_64") -> CaseResult:
+    """The result of one claim or measure, on a kernel that has all the symbols that it needs."""
+    kernel = cast(Kernel, type("Built", (), {"modules_error": ""}))
+    config = dict.fromkeys(entry.needs, "y")
+    if isinstance(entry, Measure):
+        config |= entry.limits_for
+        target = Target(arch, kernel, config, "", cast(Any, None), position=position, measures=(entry,))
+        (case,) = BenchSuite().plan(target)
+        (result,) = BenchSuite().run(case, cast(Any, shell), target)
+        return result
+    target = Target(arch, kernel, config, "", cast(Any, None), position=position, claims=(entry,))
+    (case,) = ClaimsSuite().plan(target)
+    (result,) = ClaimsSuite().run(case, cast(Any, shell), target)
+    return result
