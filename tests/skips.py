@@ -45,13 +45,13 @@ class NoSilence:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item) -> Iterator[None]:
         report = yield
-        self._judge(report)  # type: ignore[func-returns-value, arg-type]
+        self._judge(report)  # type: ignore[arg-type]
         return report
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[None]:
         report = yield
-        self._judge(report)  # type: ignore[func-returns-value, arg-type]
+        self._judge(report)  # type: ignore[arg-type]
         return report
 
     def _judge(self, report: pytest.TestReport | pytest.CollectReport) -> None:
@@ -59,10 +59,10 @@ class NoSilence:
         if not (report.outcome == "skipped" or expected) or self._listed(report.nodeid):
             return
         what = "expected to fail" if expected else "skipped"
-        why = report.wasxfail if expected else _reason(report)  # type: ignore[union-attr]
+        why = report.wasxfail if expected else _reason(report)
         report.outcome = "failed"
         if expected:
-            del report.wasxfail  # type: ignore[union-attr]
+            del report.wasxfail
         report.longrepr = f"{what} in CI: {why}\nMake it run, or list it with a reason in tests/skips.toml."
 
     def _listed(self, test: str) -> bool:

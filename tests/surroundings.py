@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+
+import platformdirs
 
 CACHE = "HARNESS_TEST_CACHE"
 """The one setting that tests take: where integration tests keep kernels. The user's own cache if it is not set."""
@@ -34,6 +37,11 @@ def homeless(environ: Mapping[str, str], home: Path) -> dict[str, str]:
     """The environment of a user who has just been made: no git configuration, no caches, no keys."""
     kept = {name: value for name, value in environ.items() if not name.startswith(("XDG_", "CCACHE_", "HARNESS_CACHE"))}
     return {**kept, "HOME": str(home)}
+
+
+def cache_folder() -> Path:
+    """Where integration tests keep trees and kernels. tests/conftest.py has set HARNESS_CACHE only if CACHE was set."""
+    return Path(os.environ.get("HARNESS_CACHE") or platformdirs.user_cache_dir("fgraph-harness"))
 
 
 def hostile(names: Iterable[str], home: Path) -> dict[str, str]:

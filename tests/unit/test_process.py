@@ -72,8 +72,7 @@ def test_children_die_with_their_parent(number: signal.Signals, confined: bool, 
 def test_child_that_nobody_had_time_to_watch(sleep: str) -> None:
     """`kill -9` between its start and the moment at which the guard hears of it."""
     program = (
-        "from harness import process; process._guard.watch = lambda group: None; "
-        f"process.run(['sh', '-c', '{sleep} 1000; true'])"
+        f"from harness import process; process._guard.watch = lambda group: None; process.run(['sh', '-c', '{sleep} 1000; true'])"
     )
     parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
     _wait_until(lambda: _running(sleep))

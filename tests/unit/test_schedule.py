@@ -19,7 +19,6 @@ from harness.model import Usage
 from harness.schedule import Kind, Scheduler, Task
 from tests.conftest import heed_ctrl_c, survivors
 
-
 SECONDS = 60
 """After which what should come to pass has not."""
 

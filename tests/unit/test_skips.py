@@ -58,9 +58,7 @@ def test_elsewhere_it_is_a_skip(
 
 
 @pytest.mark.parametrize("kind", ["mark", "fixture", "xfail", "module"])
-def test_skip_that_is_listed_is_one(
-    kind: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, listed: Path
-) -> None:
+def test_skip_that_is_listed_is_one(kind: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, listed: Path) -> None:
     listed.write_text('[[skip]]\ntest = "test_one.py*"\nreason = "there is no sshd here"\n')
     code, text = outcome(pytester, SKIPS[kind], monkeypatch, listed, ci="true")
     assert code == 0, text
