@@ -55,6 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="nox -s mutants --", description=__doc__)
     parser.add_argument("--minutes", type=float, default=0, help="begin no mutant after this time; the next run goes on there")
     parser.add_argument("--module", action="append", default=[], metavar="GLOB", help="only these modules, like suites/*.py")
+    parser.add_argument("--tests", action="append", default=[], metavar="GLOB", help="only these tests, like test_policy*")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many mutants are tried at the same time")
     parser.add_argument("--afresh", action="store_true", help="use no verdict of an earlier run")
     parser.add_argument("--state", type=Path, default=_default_state(), help="where verdicts are kept between runs")
@@ -93,10 +94,10 @@ def _try_all(
     work = state / f"work-{os.getpid()}"
     try:
         work.mkdir()
-        first, passed = tree.baseline(root, work, TESTS, tree.digests(root), state / "baseline.json")
+        first, passed = tree.baseline(root, work, TESTS, tree.digests(root), state / "baseline.json", options.tests)
         chooser = Chooser(passed)
         trees = [first, *(tree.with_bytecode(first, work / f"tree{number}") for number in range(1, options.jobs))]
-        _run(left, chooser, trees, verdicts, found, deadline)
+        _run(left, chooser, trees, verdicts, found, deadline, whole=not options.tests)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return found
@@ -109,15 +110,18 @@ def _run(
     verdicts: State,
     found: dict[str, Tried],
     deadline: float,
+    whole: bool,
 ) -> None:
-    """Try mutants in all trees at the same time until the deadline."""
+    """Try mutants in all trees at the same time until the deadline. With a part of the tests only, that a mutant survived
+    holds for this run alone."""
     waiting = iter(left)
     running: list[tuple[Mutant, Attempt, Tried | None]] = []
     free = list(trees)
 
     def ended(mutant: Mutant, tried: Tried) -> None:
         found[mutant.id] = tried
-        verdicts.add(mutant, tried)
+        if whole or tried.verdict is not Verdict.SURVIVED:
+            verdicts.add(mutant, tried)
         if tried.verdict is Verdict.KILLED:
             chooser.killed(mutant, tried.by)
         place = f"{mutant.file}:{mutant.first}"

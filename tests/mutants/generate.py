@@ -85,7 +85,7 @@ def mutants(file: str, text: str) -> list[Mutant]:
         seen.add(source)
         before, after = _changed_lines(parts[number], part)
         nth = counts[change.function, before, after] = counts.get((change.function, before, after), 0) + 1
-        scope = _digest(module.code_for_node(change.scope)) if change.scope else whole
+        scope = _digest(module.code_for_node(change.scope.with_changes(leading_lines=[]))) if change.scope else whole
         span = _difference(text, source)
         found.append(Mutant(file, change.function, before, after, nth, change.first, change.last, scope, *span))
     return found

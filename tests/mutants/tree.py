@@ -77,21 +77,26 @@ def with_bytecode(source: Path, target: Path) -> Path:
     return target
 
 
-def baseline(root: Path, work: Path, tests: str, digests: Mapping[str, str], kept: Path) -> tuple[Path, Passed]:
+def baseline(
+    root: Path, work: Path, tests: str, digests: Mapping[str, str], kept: Path, only: Sequence[str] = ()
+) -> tuple[Path, Passed]:
     """Run the tests in a copy of the project without a mutant: those files of tests that have changed since `kept` was
-    written, or all of them if anything else has. Gives the copy, and what was found. Raises BaselineFailed."""
+    written, or all of them if anything else has; of those, `only` what these globs match. Gives the copy, and what was found.
+    Raises BaselineFailed."""
     tree = copy(root, work / "tree")
     others = {file: digest for file, digest in digests.items() if not file.startswith(f"{tests}/") and file.endswith(_READ)}
     keys = {file: _key(others, file, digests[file]) for file in digests if fnmatch.fnmatch(file, f"{tests}/test_*.py")}
-    known = _read(kept)
-    known = {file: one for file, one in known.items() if keys.get(file) == one.key}
-    if stale := [file for file in keys if file not in known]:
+    wanted = [file for file in keys if not only or any(Path(file).match(glob) for glob in only)]
+    if not wanted:
+        raise BaselineFailed(f"no file of tests in {tests} is called {' or '.join(only) or 'test_*.py'}")
+    known = {file: one for file, one in _read(kept).items() if keys.get(file) == one.key}
+    if stale := [file for file in wanted if file not in known]:
         print(f"running {len(stale)} files of tests without a mutant", flush=True)
         known |= _recorded(tree, work / "recorded", stale, keys)
         kept.write_bytes(msgspec.json.encode(known))
     seconds: dict[str, float] = {}
     lines: dict[str, dict[int, list[str]]] = {}
-    for one in known.values():
+    for one in (known[file] for file in wanted):
         seconds |= one.passed.seconds
         for file, numbers in one.passed.lines.items():
             for number, names in numbers.items():
