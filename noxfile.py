@@ -39,8 +39,8 @@ def nightly(session: nox.Session) -> None:
     _harness(session, "run", "--install", "--points", "base,last", "--retry-flaky", "1")
 
 
-def _tests(session: nox.Session, tier: str) -> None:
-    session.install("--editable", ".[test]")
+def _tests(session: nox.Session, tier: str, extra: str = "test") -> None:
+    session.install("--editable", f".[{extra}]")
     session.run("harness", "doctor", "--install", "--tests", "--arch", "x86_64", "--arch", "arm64")
     session.run("pytest", "-m", tier, *(session.posargs or ["--durations=15", "tests"]))
 
@@ -54,7 +54,7 @@ def tests(session: nox.Session) -> None:
 @nox.session
 def tests_slow(session: nox.Session) -> None:
     """The tests that build kernels of their own, need a cluster, or prove the tests themselves: every night."""
-    _tests(session, "slow")
+    _tests(session, "slow", "mutants")
 
 
 @nox.session
