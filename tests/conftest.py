@@ -7,8 +7,10 @@ import contextlib
 import os
 import shutil
 import signal
+import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -28,6 +30,8 @@ os.environ.clear()
 os.environ.update(_settings)
 time.tzset()
 os.umask(0o022)
+sys.warnoptions.clear()  # PYTHONWARNINGS, which would make errors of them; pytest's own -W is not touched
+warnings.resetwarnings()
 if TEST_CACHE:
     os.environ["HARNESS_CACHE"] = TEST_CACHE
 
