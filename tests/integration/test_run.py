@@ -143,9 +143,12 @@ def test_run_that_is_ended_keeps_what_it_knows(number: signal.Signals, tmp_path:
     ) as run:
         assert run.stdout is not None
         journal = tmp_path / "runs" / "latest" / "journal.jsonl"
-        while not journal.exists() or b"ftracetest" not in journal.read_bytes():
+        # A case of it: the arguments of the run, in its first line, name the suite as well.
+        while not journal.exists() or b'"suite":"ftracetest"' not in journal.read_bytes():
+            assert run.poll() is None
             time.sleep(0.1)
         guests = psutil.Process(run.pid).children(recursive=True)
+        assert [one for one in guests if one.name().startswith("qemu-system")]
         start = time.monotonic()
         run.send_signal(number)
         said, _ = run.communicate()
@@ -155,6 +158,7 @@ def test_run_that_is_ended_keeps_what_it_knows(number: signal.Signals, tmp_path:
     report = read_run(tmp_path / "runs" / "latest")
     assert report.finished is not None
     assert report.finished.exit_code == 130
+    assert "ftracetest" in {result.suite for result in report.results}
     assert all(result.outcome.green for result in report.results)  # guests that we ended are nobody's failure
     assert (tmp_path / "runs" / "latest" / "junit.xml").exists()
     assert not survivors(guests)

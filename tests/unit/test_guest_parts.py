@@ -43,7 +43,9 @@ def test_cpio_is_the_same_whoever_makes_it_and_when(tmp_path: Path) -> None:
     mine = archive(tmp_path / "one")
     assert mine == archive(tmp_path / "two")
     # An entry of a "newc" archive begins with these fields of eight digits: inode, mode, uid, gid, links, time.
-    for entry in re.findall(rb"070701([0-9A-Fa-f]{48})", mine):
+    entries = re.findall(rb"070701([0-9A-Fa-f]{48})", mine)
+    assert len(entries) == len(names) + 2  # the root, and the trailer
+    for entry in entries:
         assert [int(entry[place : place + 8], 16) for place in (16, 24, 40)] == [0, 0, 0]
 
 
