@@ -12,13 +12,15 @@ from collections.abc import Iterable, Iterator, Sequence
 import libcst as cst
 from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
 from msgspec import Struct
-from mutmut.mutation.mutators import mutation_operators, operator_arg_removal, operator_string
+from mutmut.mutation.mutators import mutation_operators, operator_arg_removal, operator_number, operator_string
 
-RECIPE = 1
+RECIPE = 2
 """Goes up when this module makes other mutants, so that no verdict of an older version is used."""
 
 _SWAPPED = (cst.Equal, cst.NotEqual, cst.Is, cst.IsNot, cst.In, cst.NotIn)
 """mutmut negates these comparisons."""
+
+_LARGE = 99
 
 _UNSEEN_KEYWORDS = frozenset({"frozen", "kw_only"})
 """Options of a Struct that only the type checker's rules depend on."""
@@ -235,10 +237,19 @@ def _by_mutmut(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         if operator is operator_string:
             # One change is enough: mutmut would write it in upper and in lower case as well.
             yield from changed[:1]
+        elif operator is operator_number:
+            yield from map(_visible, changed)
         elif operator is operator_arg_removal:
             yield from (new for new in changed if _worth_calling(node, new))
         else:
             yield from changed
+
+
+def _visible(number: cst.BaseNumber) -> cst.BaseNumber:
+    """mutmut counts one on. Of a limit that is a large number no test can notice that, so those are doubled."""
+    if isinstance(number, cst.Integer) and number.evaluated_value > _LARGE:
+        return cst.Integer(str(2 * (number.evaluated_value - 1)))
+    return number
 
 
 def _worth_calling(old: cst.Call, new: cst.Call) -> bool:
