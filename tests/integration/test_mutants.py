@@ -71,7 +71,7 @@ class Project:
         (self.root / "tests" / "mutants.toml").write_text(f"modules = [{modules}]\nat-least = 0.5\n{text}")
 
     def run(self, *words: str) -> tuple[int, str]:
-        command = [sys.executable, "-m", "tests.mutants", "--root", self.root, "--state", self.state, *words]
+        command = [sys.executable, "-m", "tests.mutants", "--root", str(self.root), "--state", str(self.state), *words]
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         return done.returncode, done.stdout
 
