@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 import platformdirs
+import psutil
 
 from tests.mutants import listed, report, tree
 from tests.mutants.choose import Chooser
@@ -92,6 +93,9 @@ def _try_all(
     if not left:
         return found
     work = state / f"work-{os.getpid()}"
+    for old in state.glob("work-*"):  # of runs that were killed
+        if not psutil.pid_exists(int(old.name.removeprefix("work-"))):
+            shutil.rmtree(old, ignore_errors=True)
     try:
         work.mkdir()
         first, passed = tree.baseline(root, work, TESTS, tree.digests(root), state / "baseline.json", options.tests)

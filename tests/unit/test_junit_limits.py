@@ -81,3 +81,8 @@ def test_job_of_which_no_start_is_known_has_no_time(started: float, stamp: str |
     report.add(journal.JobFinished(1e9, "x86_64", "last"))
     report.add(journal.RunFinished(1e9, 0))
     assert only(junit.render(report), "testsuite").get("timestamp") == stamp
+
+
+def test_skip_says_why_in_both_places() -> None:
+    skipped = only(junit.render_cases("s", [CaseResult("s", "a", Outcome.SKIP, diagnostic="no fprobe")]), "skipped")
+    assert (skipped.get("message"), skipped.text) == ("no fprobe", "no fprobe")
