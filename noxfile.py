@@ -39,12 +39,29 @@ def nightly(session: nox.Session) -> None:
     _harness(session, "run", "--install", "--points", "base,last", "--retry-flaky", "1")
 
 
+def _tests(session: nox.Session, tier: str, extra: str = "test") -> None:
+    session.install("--editable", f".[{extra}]")
+    session.run("harness", "doctor", "--install", "--tests", "--arch", "x86_64", "--arch", "arm64")
+    session.run("pytest", "-m", tier, *(session.posargs or ["--durations=15", "tests"]))
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Unit tests, then integration tests that boot real guests."""
-    session.install("--editable", ".[test]")
-    session.run("harness", "doctor", "--install", "--tests", "--arch", "x86_64", "--arch", "arm64")
-    session.run("pytest", *(session.posargs or ["--durations=15", "tests"]))
+    """Unit tests, then integration tests that boot real guests: what CI runs."""
+    _tests(session, "not slow")
+
+
+@nox.session
+def tests_slow(session: nox.Session) -> None:
+    """The tests that build kernels of their own, need a cluster, or prove the tests themselves: every night."""
+    _tests(session, "slow", "mutants")
+
+
+@nox.session
+def mutants(session: nox.Session) -> None:
+    """Change what decides in many small ways; every change has to make a unit test fail: every night."""
+    session.install("--editable", ".[mutants]")
+    session.run("python", "-m", "tests.mutants", *session.posargs)
 
 
 @nox.session

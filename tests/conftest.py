@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
+import shutil
 import signal
+import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
+import pytest
 from hypothesis import settings
 
+from tests import skips, surroundings
+
+if not __debug__:
+    raise pytest.UsageError("Python was told to leave out assertions (PYTHONOPTIMIZE or -O): no test could fail")
+
+# Before anything of the harness is imported, here and in each child.
+TEST_CACHE = os.environ.get(surroundings.CACHE, "")
+_settings = surroundings.neutral(os.environ)
+os.environ.clear()
+os.environ.update(_settings)
+time.tzset()
+os.umask(0o022)
+sys.warnoptions.clear()  # PYTHONWARNINGS, which would make errors of them; pytest's own -W is not touched
+warnings.resetwarnings()
+if TEST_CACHE:
+    os.environ["HARNESS_CACHE"] = TEST_CACHE
+
 # Whatever the tests run is not the user's night.
-os.environ["HARNESS_HISTORY"] = str(Path(tempfile.mkdtemp(prefix="harness-tests-")) / "history.sqlite")
+_scratch = tempfile.mkdtemp(prefix="harness-tests-")
+atexit.register(shutil.rmtree, _scratch, ignore_errors=True)
+os.environ["HARNESS_HISTORY"] = str(Path(_scratch, "history.sqlite"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    skips.pytest_configure(config)
+
 
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")

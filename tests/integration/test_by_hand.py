@@ -14,8 +14,8 @@ from harness.arch import load
 from harness.cache import Cache
 from harness.guest import HERE, Host
 from harness.model import Kernel, Outcome
-from harness.paths import default_cache
 from harness.results import read_run
+from tests import surroundings
 from tests.integration.conftest import ARCHS, harness
 
 SECONDS = 600
@@ -30,7 +30,7 @@ def test_build_says_where_the_kernel_is(tmp_path: Path) -> None:
     done = harness("build", "--arch", "x86_64", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     where = Path(done.stdout.rstrip().splitlines()[-1].removeprefix("x86_64/last: "))
-    kernel = Cache(default_cache()).read_record("kernels", where.name, Kernel)
+    kernel = Cache(surroundings.cache_folder()).read_record("kernels", where.name, Kernel)
     assert kernel
     assert kernel.directory == where
     assert all(path.exists() for path in (kernel.image, kernel.vmlinux, kernel.modules / "lib/modules" / kernel.release))
@@ -73,7 +73,7 @@ def test_what_one_guest_measured_another_is_told(tmp_path: Path) -> None:
     command = ("shell", "--arch", "x86_64", "--cmd", "cat /proc/cmdline")
     assert harness(*command, cwd=tmp_path).returncode == 0
     told = Host(
-        load("x86_64"), Cache(default_cache()), HERE.key(load("x86_64"))
+        load("x86_64"), Cache(surroundings.cache_folder()), HERE.key(load("x86_64"))
     ).parameters  # nothing, if its clock could not be measured
     assert set(told) <= set(harness(*command, cwd=tmp_path).stdout.split())
 

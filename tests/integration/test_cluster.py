@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from harness.model import Outcome
-from harness.paths import default_cache
 from harness.results import read_run
+from tests import surroundings
 from tests.conftest import heed_ctrl_c, survivors
 from tests.daskd import Daskd, running
 from tests.integration.conftest import harness
@@ -66,6 +66,7 @@ def wait_for(worker: subprocess.Popen[bytes], word: str) -> list[psutil.Process]
     return found
 
 
+@pytest.mark.slow  # kernels of two more points
 @pytest.mark.parametrize("workers", [2, 4])
 def test_report_is_that_of_a_local_run(workers: int, cluster: Daskd, here: Path, tmp_path: Path) -> None:
     for _ in range(workers):
@@ -83,11 +84,14 @@ def without_kernels(cache: Path) -> Path:
     """A cache that has all that the default one has, but for what is built."""
     cache.mkdir()
     for name in ("linux.git", "downloads", "series"):
-        (cache / name).symlink_to(default_cache() / name)
-    shutil.copytree(default_cache() / "records", cache / "records", ignore=shutil.ignore_patterns("kernels", "initramfs"))
+        (cache / name).symlink_to(surroundings.cache_folder() / name)
+    shutil.copytree(
+        surroundings.cache_folder() / "records", cache / "records", ignore=shutil.ignore_patterns("kernels", "initramfs")
+    )
     return cache
 
 
+@pytest.mark.slow  # a kernel is built anew for each
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_worker_that_ends_in_mid_build(number: signal.Signals, cluster: Daskd, here: Path, tmp_path: Path) -> None:
     first = cluster.worker("x86_64", HARNESS_CACHE=str(without_kernels(tmp_path / "cache")))
@@ -117,7 +121,7 @@ def test_scheduler_that_is_killed_is_an_error(cluster: Daskd, tmp_path: Path) ->
     assert Outcome.ERROR in [result.outcome for result in job.results]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_nothing_runs_on_for_a_harness_that_is_gone(number: signal.Signals, cluster: Daskd, tmp_path: Path) -> None:
     worker = cluster.worker("x86_64")
     words = ["run", "--arch", "x86_64", "--cmd", "sleep 1000", "--executor", f"dask:{cluster.address}"]

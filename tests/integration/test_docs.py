@@ -15,6 +15,9 @@ from tests import docs
 
 PAGES = [page for page in docs.PAGES if any(docs.commands(page))]
 
+SLOW = {"commands", "failure", "first-steps"}
+"""Their commands build kernels without the series, or at other points."""
+
 # What would run for hours, or run this test, is run by .ci/run; and a test makes no environment in its environment.
 ELSEWHERE = re.compile(r"nox|pip|python3 -m venv")
 BUILDS = re.compile(r"harness (run|build|bisect)\b(?!.*--resume)")
@@ -27,7 +30,10 @@ def narrowed(command: str) -> str:
     return command
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] if page.stem in SLOW else [], id=page.stem) for page in PAGES],
+)
 def test_commands_work(page: Path, tmp_path: Path) -> None:
     for name in subprocess.check_output(["git", "ls-files", "patches", "configs", "qemu"], cwd=docs.ROOT, text=True).split():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -10,14 +10,14 @@ from pathlib import Path
 from harness import process, series, tree
 from harness.cache import Cache
 from harness.logs import ktap
-from harness.paths import default_cache
+from tests import surroundings
 
 ARGUED = Path(__file__).parent.parent / "data" / "kunit-oracle.toml"
 WORDS = {"passed": "pass", "failed": "fail", "skipped": "skip", "crashed": "lost"}
 
 
 def test_counts_are_those_of_kunit_py(tmp_path: Path) -> None:
-    cache = Cache(default_cache())
+    cache = Cache(surroundings.cache_folder())
     source = tree.resolve(tree.default_spec(series.load("fprobe-on-fgraph").tested_on), cache)
     # Where it stands tells it where the kernel is.
     folder = tmp_path / "tools" / "testing" / "kunit"

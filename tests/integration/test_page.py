@@ -139,6 +139,7 @@ def test_night_of_six_architectures(browser: Browser, tmp_path: Path) -> None:
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_50_000_cases(browser: Browser, tmp_path: Path) -> None:
     browser.show(written(tmp_path / "run", 50_000 // 12))
     assert browser.filter("case_4165") == 1

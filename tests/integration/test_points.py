@@ -12,11 +12,13 @@ from harness import tree
 from harness.cache import Cache
 from harness.guest.initramfs import SELFTESTS
 from harness.model import Kernel, Outcome
-from harness.paths import default_cache
 from harness.results import JobReport, RunReport, read_run
 from harness.results.effect import Effect, changes
-from tests import fake
+from tests import fake, surroundings
 from tests.integration.conftest import harness
+
+# Kernels of a series of its own, at seven points, and of the tree without one.
+slow = pytest.mark.slow
 
 ARCH = "x86_64"
 CASE = "grep ^Linux /proc/version"
@@ -26,7 +28,7 @@ VERSION = "fs/proc/version.c"
 @pytest.fixture(scope="module")
 def source() -> tree.Store:
     """The store, with the tree that is the default."""
-    cache = Cache(default_cache())
+    cache = Cache(surroundings.cache_folder())
     with cache.lock():
         tree.resolve(tree.default_spec(()), cache)
     return tree.Store(cache)
@@ -82,6 +84,7 @@ def red(job: JobReport) -> set[str]:
     return {result.id for result in job.results if not result.outcome.green}
 
 
+@slow
 def test_each_point_is_built_booted_and_judged(every_patch: RunReport) -> None:
     jobs = {point: job for (_, point), job in every_patch.jobs.items()}
     assert list(jobs) == ["base", "0001", "0002", "0003", "0004", "0005", "last"]
@@ -95,11 +98,13 @@ def test_each_point_is_built_booted_and_judged(every_patch: RunReport) -> None:
     assert "nobody_calls_it" in jobs["0005"].cases["build:warnings"].result.diagnostic
 
 
+@slow
 def test_what_the_series_did_names_the_patch(every_patch: RunReport) -> None:
     (change,) = (one for one in changes(every_patch) if one.case == f"command:{CASE}")
     assert (change.effect, change.patch[:4]) == (Effect.BROKEN, "0004")
 
 
+@slow
 def test_bisection(series: Path, every_patch: RunReport, tmp_path: Path) -> None:
     """Its kernels are those of the run above."""
     done = harness("bisect", "--series", series, "--arch", ARCH, "--case", f"command:{CASE}", "--repeat", "2", cwd=tmp_path)
@@ -116,11 +121,12 @@ def test_bisection(series: Path, every_patch: RunReport, tmp_path: Path) -> None
 
 @pytest.fixture(scope="module")
 def built(every_patch: RunReport) -> Kernel:
-    found = Cache(default_cache()).read_record("kernels", every_patch.job(ARCH, "base").properties["kernel"], Kernel)
+    found = Cache(surroundings.cache_folder()).read_record("kernels", every_patch.job(ARCH, "base").properties["kernel"], Kernel)
     assert found
     return found
 
 
+@slow
 def test_kernel_from_elsewhere(built: Kernel, tmp_path: Path) -> None:
     image = tmp_path / f"vmlinuz-{built.release}"
     shutil.copyfile(built.image, image)
@@ -159,6 +165,7 @@ def test_kernel_that_is_none(arguments: list[str], why: str, tmp_path: Path) -> 
     assert why in done.stdout + done.stderr
 
 
+@slow
 def test_selftests_from_elsewhere(source: tree.Store, tmp_path: Path) -> None:
     """A newer tree has a test for what this kernel lacks, and one that does not even ask whether it is there."""
     commit = tree.resolve(tree.default_spec(()), source.cache).commit

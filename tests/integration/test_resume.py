@@ -13,11 +13,11 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import psutil
+import pytest
 
 from tests.conftest import survivors
 from tests.integration.conftest import harness
 
-KILLS = 20
 WANTED = ("--arch", "x86_64", "--suite", "claims", "--suite", "ftracetest:dynevent/*fprobe*")
 
 
@@ -49,14 +49,15 @@ def cases(directory: Path) -> list[tuple[str, str, tuple[str, ...]]]:
     return sorted(case for case in told if not case[1].startswith("misboot"))
 
 
-def test_kills_at_random_moments(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+def test_kills_at_random_moments(kills: int, tmp_path: Path) -> None:
     undisturbed = harness("run", *WANTED, "--out", tmp_path / "undisturbed", cwd=tmp_path)
     assert undisturbed.returncode == 0, undisturbed.stdout + undisturbed.stderr
     directory = tmp_path / "runs" / "latest"
     words: list[str] = list(WANTED)
     chance = random.Random(0)
     finished_before: list[tuple[set[str], dict[Path, int]]] = []
-    for _ in range(KILLS):
+    for _ in range(kills):
         before = len(events(directory))
         with subprocess.Popen(
             [sys.executable, "-m", "harness", "run", *words], cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

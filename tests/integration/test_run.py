@@ -19,9 +19,9 @@ from harness.cache import Cache
 from harness.kernel import fragments_for
 from harness.kernel.kconfig import read_fragment
 from harness.model import CaseResult, Outcome
-from harness.paths import PATCHES, default_cache
+from harness.paths import PATCHES
 from harness.results import read_run
-from tests import fake
+from tests import fake, surroundings
 from tests.conftest import heed_ctrl_c, survivors
 from tests.integration.conftest import ARCHS, harness
 
@@ -51,6 +51,7 @@ def test_bundled_series_has_an_answer_to_checkpatch(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow  # a kernel without the series
 def test_claims_and_costs_with_and_without_the_series(tmp_path: Path) -> None:
     suites = ("--suite", "claims", "--suite", "bench")
     done = harness("run", "--arch", "x86_64", "--points", "base,last", *suites, cwd=tmp_path)
@@ -124,7 +125,7 @@ def test_case_that_takes_the_guest_along_costs_only_itself(tmp_path: Path) -> No
 
 
 def test_run_beside_one_that_builds_is_refused(tmp_path: Path) -> None:
-    with Cache(default_cache()).lock() as built:
+    with Cache(surroundings.cache_folder()).lock() as built:
         second = harness("run", "--arch", "x86_64", "--suite", "kunit", cwd=tmp_path)
         assert second.returncode == 2
         assert "is building in the cache" in second.stderr
@@ -132,7 +133,9 @@ def test_run_beside_one_that_builds_is_refused(tmp_path: Path) -> None:
         assert harness("run", "--arch", "x86_64", "--suite", "kunit", cwd=tmp_path).returncode == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, *(pytest.param(number, marks=pytest.mark.slow) for number in (signal.SIGTERM, signal.SIGHUP))]
+)
 def test_run_that_is_ended_keeps_what_it_knows(number: signal.Signals, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "harness", "run", "--suite", "ftracetest", *(f"--arch={arch}" for arch in ARCHS)]
     with subprocess.Popen(
@@ -140,9 +143,12 @@ def test_run_that_is_ended_keeps_what_it_knows(number: signal.Signals, tmp_path:
     ) as run:
         assert run.stdout is not None
         journal = tmp_path / "runs" / "latest" / "journal.jsonl"
-        while not journal.exists() or b"ftracetest" not in journal.read_bytes():
+        # A case of it: the arguments of the run, in its first line, name the suite as well.
+        while not journal.exists() or b'"suite":"ftracetest"' not in journal.read_bytes():
+            assert run.poll() is None
             time.sleep(0.1)
         guests = psutil.Process(run.pid).children(recursive=True)
+        assert [one for one in guests if one.name().startswith("qemu-system")]
         start = time.monotonic()
         run.send_signal(number)
         said, _ = run.communicate()
@@ -152,6 +158,7 @@ def test_run_that_is_ended_keeps_what_it_knows(number: signal.Signals, tmp_path:
     report = read_run(tmp_path / "runs" / "latest")
     assert report.finished is not None
     assert report.finished.exit_code == 130
+    assert "ftracetest" in {result.suite for result in report.results}
     assert all(result.outcome.green for result in report.results)  # guests that we ended are nobody's failure
     assert (tmp_path / "runs" / "latest" / "junit.xml").exists()
     assert not survivors(guests)

@@ -12,7 +12,8 @@ from harness.model import CaseResult, Outcome
 from harness.suites.known import Known
 from harness.suites.policy import Policy
 from harness.suites.titles import titles
-from tests.fake_guest import Script, dies, play, prints
+from tests.fake_guest import Script, dies, prints
+from tests.play import play
 from tests.unit.test_outcomes import Plain
 from tests.unit.test_policy import known
 

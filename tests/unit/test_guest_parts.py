@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from pathlib import Path
 
@@ -26,13 +27,35 @@ def archive(source: Path) -> bytes:
 
 
 def test_cpio_is_the_same_whoever_makes_it_and_when(tmp_path: Path) -> None:
-    for name in ("one", "two"):
+    """Two users make the same files, in another order and years apart."""
+    names = ["sub/program", "sub/other", "sub/link", "sub"]
+    for name, order in (("one", names[:2]), ("two", names[1::-1])):
         folder = tmp_path / name / "sub"
         folder.mkdir(parents=True)
-        (folder / "program").write_text("#!/bin/sh\n")
-        (folder / "program").chmod(0o755)
+        for file in order:
+            (tmp_path / name / file).write_text("#!/bin/sh\n")
+            (tmp_path / name / file).chmod(0o755)
         (folder / "link").symlink_to("program")
-    (tmp_path / "two" / "sub" / "program").touch()
+    for number, file in enumerate(names):
+        os.utime(tmp_path / "two" / file, (1000 + number, 1000 + number), follow_symlinks=False)
+    times = [[(tmp_path / name / file).lstat().st_mtime for file in names] for name in ("one", "two")]
+    assert times[0] != times[1]
+    mine = archive(tmp_path / "one")
+    assert mine == archive(tmp_path / "two")
+    # An entry of a "newc" archive begins with these fields of eight digits: inode, mode, uid, gid, links, time.
+    entries = re.findall(rb"070701([0-9A-Fa-f]{48})", mine)
+    assert len(entries) == len(names) + 2  # the root, and the trailer
+    for entry in entries:
+        assert [int(entry[place : place + 8], 16) for place in (16, 24, 40)] == [0, 0, 0]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_cpio_does_not_say_whose_the_files_are(tmp_path: Path) -> None:
+    for name, owner in (("one", 0), ("two", 1234)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "program").write_text("#!/bin/sh\n")
+        for path in (tmp_path / name, tmp_path / name / "program"):
+            os.chown(path, owner, owner)
     assert archive(tmp_path / "one") == archive(tmp_path / "two")
 
 

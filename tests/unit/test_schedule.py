@@ -19,9 +19,12 @@ from harness.model import Usage
 from harness.schedule import Kind, Scheduler, Task
 from tests.conftest import heed_ctrl_c, survivors
 
+SECONDS = 60
+"""After which what should come to pass has not."""
+
 
 class Log:
-    """Tasks that say when they run, and wait to be let go if they are told to."""
+    """Tasks that record which of them run at the same time."""
 
     def __init__(self) -> None:
         self.events: list[str] = []
@@ -37,13 +40,18 @@ class Log:
         memory: int = 1,
         then: tuple[Task, ...] = (),
         place: str = "",
+        together: threading.Barrier | None = None,
     ) -> Task:
+        """It ends only when as many run at the same time as `together` wants."""
+
         def work() -> tuple[Task, ...]:
             with self._lock:
                 self.events.append(name)
                 self.running.add(name)
                 self.most.append(frozenset(self.running))
-            time.sleep(0.02)
+            if together:
+                together.wait(SECONDS)
+            time.sleep(0.02)  # in which one that should not run beside them is seen, if it is started
             with self._lock:
                 self.running.discard(name)
             return then
@@ -63,18 +71,21 @@ def test_longest_first_and_followers_after_their_task() -> None:
 
 def test_as_many_of_a_kind_as_there_are_cores() -> None:
     log = Log()
-    tasks = [log.task(f"{kind}{number}", kind) for kind in Kind for number in range(6)]
+    pairs = {kind: threading.Barrier(2) for kind in Kind}
+    tasks = [log.task(f"{kind}{number}", kind, together=pairs[kind]) for kind in Kind for number in range(6)]
     Scheduler(2, memory=100).run(tasks)
     assert len(log.events) == 12
-    for together in log.most:
-        for kind in Kind:
-            assert sum(name.startswith(kind.value) for name in together) <= 2
+    for kind in Kind:
+        assert max(sum(name.startswith(kind.value) for name in together) for together in log.most) == 2
 
 
 def test_memory_is_never_exceeded_but_one_task_always_runs() -> None:
     log = Log()
-    Scheduler(4, memory=10).run([log.task("big", memory=50), *(log.task(f"small{number}", memory=5) for number in range(4))])
+    pair = threading.Barrier(2)
+    small = [log.task(f"small{number}", memory=5, together=pair) for number in range(4)]
+    Scheduler(4, memory=10).run([log.task("big", memory=50), *small])
     assert len(log.events) == 5
+    assert {"big"} in log.most
     for together in log.most:
         assert together == {"big"} or ("big" not in together and len(together) <= 2)
 
@@ -89,7 +100,7 @@ def test_idle_core_is_offered_to_a_running_task() -> None:
         return next(helpers, None)
 
     def work() -> tuple[Task, ...]:
-        assert offered.wait(10)
+        assert offered.wait(SECONDS)
         return ()
 
     Scheduler(2, memory=100).run([Task("guest", Kind.GUEST, 1, 1, work, help_out)])
@@ -107,7 +118,7 @@ def test_failing_task_ends_the_others_children() -> None:
         return ()
 
     def fail() -> tuple[Task, ...]:
-        assert started.wait(10)
+        assert started.wait(SECONDS)
         raise ValueError("as asked")
 
     with pytest.raises(ValueError, match="as asked"):
@@ -202,11 +213,15 @@ def test_second_ctrl_c_does_not_leave_threads_behind(tmp_path: Path) -> None:
 
 def test_other_machines_have_slots_and_cost_nothing_here() -> None:
     log = Log()
-    here = [log.task(f"here{number}", Kind.GUEST, memory=60) for number in range(4)]
-    there = [log.task(f"there{number}", Kind.GUEST, memory=1000, place="far") for number in range(9)]
+    first, others = threading.Barrier(4), threading.Barrier(3)
+    here = [log.task(f"here{number}", Kind.GUEST, memory=60, together=None if number else first) for number in range(4)]
+    there = [
+        log.task(f"there{number}", Kind.GUEST, memory=1000, place="far", together=others if number > 2 else first)
+        for number in range(9)
+    ]
     Scheduler(2, memory=100, slots={"far": 3}).run([*here, *there])
     assert len(log.events) == 13
     assert max(sum(name.startswith("there") for name in running) for running in log.most) == 3
     # Memory for one here, whatever runs there.
     assert max(sum(name.startswith("here") for name in running) for running in log.most) == 1
-    assert any(len({name[0] for name in running}) == 2 for running in log.most)
+    assert any({name[0] for name in running} == {"h", "t"} for running in log.most)

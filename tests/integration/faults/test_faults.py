@@ -27,10 +27,10 @@ from harness.durations import Durations
 from harness.guest import Boot, Guest, Host, build_initramfs, place, started
 from harness.kernel import Symbols, detect
 from harness.model import CaseResult, Kernel, Outcome
-from harness.paths import default_cache
 from harness.results import junit, read_run
 from harness.suites import QUIET, Selection, Session, Suite, Target
 from harness.suites.base import Case
+from tests import surroundings
 from tests.integration.conftest import harness
 
 HERE = Path(__file__).parent
@@ -97,7 +97,7 @@ def built(folder: Path) -> Built:
     done = harness("build", "--arch", "x86_64", "--config", HERE / "faults.config", "--out", folder, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     (job,) = read_run(folder / "latest").jobs.values()
-    cache, arch = Cache(default_cache()), load("x86_64")
+    cache, arch = Cache(surroundings.cache_folder()), load("x86_64")
     kernel = cache.read_record("kernels", job.properties["kernel"], Kernel)
     assert kernel
     toolchain = detect(arch)
@@ -146,6 +146,7 @@ def test_enough_of_them() -> None:
     assert len(tomllib.loads((HERE / "faults.toml").read_text())["fault"]) == len(FAULTS)
 
 
+@pytest.mark.slow  # a kernel with drivers that misbehave
 @pytest.mark.parametrize("name", FAULTS)
 def test_fault(name: str, results: dict[str, CaseResult]) -> None:
     fault, result = FAULTS[name], results[f"faults:{name}"]
@@ -156,6 +157,7 @@ def test_fault(name: str, results: dict[str, CaseResult]) -> None:
     assert after.outcome is Outcome.PASS, f"{after.diagnostic}\n{after.log}"
 
 
+@pytest.mark.slow
 def test_nothing_else_is_red(results: dict[str, CaseResult]) -> None:
     assert not [one for one in results.values() if one.suite != "faults" and not one.outcome.green]
 
@@ -177,9 +179,10 @@ def test_qemu_that_never_starts(tmp_path: Path) -> None:
     assert (error.outcome, "no such machine" in error.diagnostic) == (Outcome.ERROR, True)
 
 
+@pytest.mark.slow  # a kernel of its own
 def test_patch_that_panics_at_boot(tmp_path: Path) -> None:
     """One red case says why, the rest is lost, and nobody waits for a deadline."""
-    cache = Cache(default_cache())
+    cache = Cache(surroundings.cache_folder())
     bundled = series.load("fprobe-on-fgraph")
     source = tree.resolve(tree.default_spec(bundled.tested_on), cache)
     applied = series.apply(bundled, source, cache)

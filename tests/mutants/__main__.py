@@ -1,0 +1,184 @@
+"""`nox -s mutants`: change what decides, and look whether the unit tests notice each change.
+
+python -m tests.mutants --minutes 30 --module 'suites/policy.py'
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+import platformdirs
+import psutil
+
+from tests.mutants import listed, report, tree
+from tests.mutants.choose import Chooser
+from tests.mutants.generate import RECIPE, Mutant, mutants
+from tests.mutants.judge import Attempt, Tried, Verdict
+from tests.mutants.state import State
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = "tests/unit"
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    root = options.root.resolve()
+    state = options.state.resolve()
+    state.mkdir(parents=True, exist_ok=True)
+    deadline = time.monotonic() + options.minutes * 60 if options.minutes else float("inf")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        wanted = listed.read(root / "tests" / "mutants.toml")
+        files = listed.modules(wanted, root, options.module)
+        digests = tree.digests(root)
+        every = {file: _mutants_of(root, file, digests[file], state) for file in files}
+        verdicts = State(state / f"verdicts-{RECIPE}.jsonl", digests, TESTS, options.afresh)
+        found = _try_all([one for ones in every.values() for one in ones], verdicts, root, state, deadline, options)
+    except listed.Wrong as wrong:
+        print(wrong, file=sys.stderr)
+        return 2
+    except tree.BaselineFailed as failed:
+        print(f"{failed}\nThe unit tests fail without any mutant: mend them first.", file=sys.stderr)
+        return 1
+    chosen = [one for one in wanted.equivalent if one.file in every or not options.module]
+    return _reported(report.Report(every, found, chosen, wanted.at_least), root)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="nox -s mutants --", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=0, help="begin no mutant after this time; the next run goes on there")
+    parser.add_argument("--module", action="append", default=[], metavar="GLOB", help="only these modules, like suites/*.py")
+    parser.add_argument("--tests", action="append", default=[], metavar="GLOB", help="only these tests, like test_policy*")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="how many mutants are tried at the same time")
+    parser.add_argument("--afresh", action="store_true", help="use no verdict of an earlier run")
+    parser.add_argument("--state", type=Path, default=_default_state(), help="where verdicts are kept between runs")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the project that is changed, in a copy")
+    return parser
+
+
+def _default_state() -> Path:
+    cache = os.environ.get("HARNESS_CACHE") or platformdirs.user_cache_dir("fgraph-harness")
+    return Path(cache) / "mutants"
+
+
+def _mutants_of(root: Path, file: str, digest: str, state: Path) -> list[Mutant]:
+    """They are kept, since it takes seconds to make those of a long file."""
+    kept = state / "made" / f"{RECIPE}-{file.replace('/', '.')}-{digest}.json"
+    if kept.exists():
+        return msgspec.json.decode(kept.read_bytes(), type=list[Mutant])
+    made = mutants(file, (root / file).read_text(encoding="utf-8"))
+    kept.parent.mkdir(exist_ok=True)
+    for old in kept.parent.glob(f"*-{file.replace('/', '.')}-*"):
+        old.unlink()
+    partial = kept.with_suffix(".part")
+    partial.write_bytes(msgspec.json.encode(made))
+    partial.rename(kept)
+    return made
+
+
+def _try_all(
+    every: Sequence[Mutant], verdicts: State, root: Path, state: Path, deadline: float, options: argparse.Namespace
+) -> dict[str, Tried]:
+    found = {one.id: tried for one in every if (tried := verdicts.known(one))}
+    left = [one for one in every if one.id not in found]
+    print(f"{len(every)} mutants, {len(left)} of them to be tried", flush=True)
+    if not left:
+        return found
+    work = state / f"work-{os.getpid()}"
+    for old in state.glob("work-*"):  # of runs that were killed
+        if not psutil.pid_exists(int(old.name.removeprefix("work-"))):
+            shutil.rmtree(old, ignore_errors=True)
+    try:
+        work.mkdir()
+        first, passed = tree.baseline(root, work, TESTS, tree.digests(root), state / "baseline.json", options.tests)
+        chooser = Chooser(passed)
+        trees = [first, *(tree.with_bytecode(first, work / f"tree{number}") for number in range(1, options.jobs))]
+        _run(left, chooser, trees, verdicts, found, deadline, whole=not options.tests)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return found
+
+
+def _run(
+    left: Iterable[Mutant],
+    chooser: Chooser,
+    trees: list[Path],
+    verdicts: State,
+    found: dict[str, Tried],
+    deadline: float,
+    whole: bool,
+) -> None:
+    """Try mutants in all trees at the same time until the deadline. With a part of the tests only, that a mutant survived
+    holds for this run alone."""
+    waiting = iter(left)
+    running: list[tuple[Mutant, Attempt, Tried | None]] = []
+    free = list(trees)
+
+    def ended(mutant: Mutant, tried: Tried) -> None:
+        found[mutant.id] = tried
+        if whole or tried.verdict is not Verdict.SURVIVED:
+            verdicts.add(mutant, tried)
+        if tried.verdict is Verdict.KILLED:
+            chooser.killed(mutant, tried.by)
+        place = f"{mutant.file}:{mutant.first}"
+        print(f"{tried.verdict.value:8} {place}  {mutant.before} -> {mutant.after}  {tried.by}", flush=True)
+
+    try:
+        while True:
+            while free and time.monotonic() < deadline and (mutant := next(waiting, None)):
+                tests = chooser.tests(mutant)
+                if tests:
+                    running.append((mutant, Attempt(mutant, tests, chooser.expected, free.pop()), None))
+                else:
+                    ended(mutant, Tried(Verdict.SURVIVED, "no test runs it"))
+            if not running:
+                return
+            for entry in running[:]:
+                mutant, attempt, timeout = entry
+                if (tried := attempt.poll()) is None:
+                    continue
+                running.remove(entry)
+                if timeout is not None:
+                    ended(mutant, _checked(timeout, tried))
+                elif tried.verdict is Verdict.TIMEOUT:
+                    # Was it the mutant, or is the machine too busy? The same test without the mutant tells.
+                    test = tried.by if tried.by in chooser.expected else attempt.tests[0]
+                    control = Attempt(None, [test], chooser.expected, attempt.tree)
+                    running.append((mutant, control, tried))
+                    continue
+                else:
+                    ended(mutant, tried)
+                free.append(attempt.tree)
+            time.sleep(0.01)
+    finally:
+        for _, attempt, _ in running:
+            attempt.stop()
+
+
+def _checked(timeout: Tried, control: Tried) -> Tried:
+    if control.verdict is Verdict.SURVIVED and control.seconds < timeout.seconds / 2:
+        return timeout
+    return Tried(Verdict.UNTESTED, f"{timeout.by} is as slow without the mutant", timeout.seconds)
+
+
+def _reported(result: report.Report, root: Path) -> int:
+    for mutant in result.survivors():
+        print(f"\n{report.difference(mutant, root)}")
+    print()
+    print(report.table(list(result.rows())))
+    problems = list(result.problems())
+    for problem in problems:
+        print(f"mutants: {problem}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
