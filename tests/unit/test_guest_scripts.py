@@ -128,7 +128,13 @@ allocated() {{ "$@"; eval "echo \\$${{2}}_takes"; }}
 wide1_takes={first} wide2_takes={second}
 cat() {{
 	case "$1" in
-	*/fprobe_claims/parameters/test) case "$(command cat "$1")" in {which}) echo "{refused}" ;; wide*) echo 0 ;; narrow) echo "{gone}" ;; esac ;;
+	*/fprobe_claims/parameters/test)
+		case "$(command cat "$1")" in
+		{which}) echo "{refused}" ;;
+		wide*) echo 0 ;;
+		narrow) echo "{gone}" ;;
+		esac
+		;;
 	*) command cat "$@" ;;
 	esac
 }}
