@@ -167,6 +167,14 @@ def test_command(tmp_path: Path, steps: tuple[Step, ...], outcome: str, why: str
     assert outcome in ("timeout", "crash", "lost") or result.log == "\noutput"[1:]
 
 
+def test_commands_share_a_guest(tmp_path: Path) -> None:
+    target = a_target(commands=("first", "second"))
+    script = Script(commands={"boot-end": (), "end": (), "*": (prints(*WARNING),)})
+    found = play(tmp_path, [CommandSuite()], script, target=target)
+    assert found.outcomes() == {"command:first": "crash", "command:second": "crash"}
+    assert len(found.place.boots) == 1
+
+
 # Claims and measures.
 
 
