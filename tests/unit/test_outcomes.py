@@ -160,7 +160,7 @@ def test_report_during_the_backtraces_counts(tmp_path: Path) -> None:
 
 
 def test_panic_that_our_nmi_provoked_does_not(tmp_path: Path) -> None:
-    script = Script(commands={"plain:two": (hangs,)}, nmi=(prints("Kernel panic - not syncing: NMI: Not continuing"),))
+    script = Script(commands={"plain:two": (hangs,)}, sysrq=(), nmi=(prints("Kernel panic - not syncing: NMI: Not continuing"),))
     assert play(tmp_path, [Plain()], script, Script(), last_words=0.1).outcomes("plain")["two"] == "timeout"
 
 

@@ -70,6 +70,7 @@ MULTI = "ftrace-direct-multi"
         (ONE, (prints(ENTER, RETURN, RETURN, hits(3)),), "fail", "1 entries and 2 returns"),
         (STACK, (prints(ENTER, RETURN, hits(2), " made_up+0x12/0x30"),), "pass", ""),
         (STACK, (prints(ENTER, RETURN, hits(2)),), "fail", "no stack dump"),
+        (STACK, (prints(ENTER, hits(1), " made_up+0x12/0x30"),), "fail", "1 entries and 0 returns"),
         (TRACE, (prints(hits(2)), says(f"sh-50 [000] ..... 1.0: {ENTER}\nsh-50 [000] ..... 1.1: {RETURN}\n")), "pass", ""),
         (TRACE, (prints(hits(2)),), "fail", "0 entries and 0 returns for 2 hits"),
         (COUNT, (prints(CALLS), EINVAL, exits(1)), "pass", ""),
@@ -164,6 +165,14 @@ def test_command(tmp_path: Path, steps: tuple[Step, ...], outcome: str, why: str
     assert (result.outcome.value, why in result.diagnostic) == (outcome, True)
     assert [question.script for question in found.place.asked("command:*")] == ["do something"]
     assert outcome in ("timeout", "crash", "lost") or result.log == "\noutput"[1:]
+
+
+def test_commands_share_a_guest(tmp_path: Path) -> None:
+    target = a_target(commands=("first", "second"))
+    script = Script(commands={"boot-end": (), "end": (), "*": (prints(*WARNING),)})
+    found = play(tmp_path, [CommandSuite()], script, target=target)
+    assert found.outcomes() == {"command:first": "crash", "command:second": "crash"}
+    assert len(found.place.boots) == 1
 
 
 # Claims and measures.
