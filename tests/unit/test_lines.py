@@ -225,6 +225,11 @@ def test_message_in_the_middle_of_a_line() -> None:
     assert list(kernel_messages("$ [    0.048509 ] [   T7] BUG: odd"))[1] == ("T7", "BUG: odd")
 
 
+def test_message_may_begin_with_one_space_more() -> None:
+    assert list(kernel_messages("[    1.000000]  x")) == [("", "x")]
+    assert list(kernel_messages(" x")) == [("", " x")]
+
+
 def test_message_is_given_once() -> None:
     assert list(kernel_messages("Nov 20 20:41:32 host kernel: [    1.000000] x")) == [("", "x")]
 
