@@ -40,7 +40,6 @@ def _globs(*sections: str) -> re.Pattern[str]:
 _FAMILIES = [(words[0], _any_of(words)) for line in _SECTIONS["family"].splitlines() if (words := line.split())]
 _INTERRUPT_ENTRY = _globs("interrupt")
 _RUNNERS = _globs("runner")
-_REPORTING = _globs("report")
 _ASLEEP = _globs("schedule")
 
 _HELPERS = ("report", "lock", "data", "reference", "memory", "print", "wait")
@@ -128,7 +127,7 @@ def _asked_for(shown: Sequence[Trace], dispatch: re.Pattern[str]) -> str:
         known = [trace.frames for trace in shown if trace.frames]
         awake = (each for each in known if not _ASLEEP.match(each[0]))
         frames = next(awake, known[0] if known else [])
-    name = next((frame for frame in frames if not _REPORTING.match(frame)), "")
+    name = frames[0] if frames else ""
     for frame in frames:
         if _family(frame):
             return frame

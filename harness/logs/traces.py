@@ -77,8 +77,8 @@ def traces(messages: Iterable[str]) -> Iterator[Trace]:
     for message in messages:
         aside = _TITLE_ASIDE.match(message) is not None
         titled = aside or _TITLE.search(message) is not None
-        # Registers stand before the title of their trace.
-        ended = (titled and (trace.titled or not trace.from_registers)) or _NEXT_CPU.match(message)
+        # Registers, and a frame or two, may stand before the title of their trace.
+        ended = (titled and trace.titled) or _NEXT_CPU.match(message)
         if ended and trace.frames:
             yield _whole(trace, outermost)
             trace, outermost = Trace([], []), ""

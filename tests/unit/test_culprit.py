@@ -7,6 +7,7 @@ import re
 import pytest
 
 from harness.logs import splat
+from harness.logs.traces import lock_sites
 
 
 def function(text: str) -> str:
@@ -82,6 +83,7 @@ def test_first_is_named_if_there_are_only_helpers() -> None:
         "|BUG: unable to handle page fault for address: 1\n|RIP: 0010:0x0\n|Call Trace:\n| f (kernel/trace/fgraph.c:12) module",
         "|Unable to handle kernel paging request at virtual address 1\n|pc : f+0x1/0x2\n|lr : g+0x1/0x2",
         "|Unable to handle kernel paging request at virtual address 1\n|PC is at f+0x1/0x2\n|LR is at g+0x1/0x2",
+        "|Unable to handle kernel paging request at virtual address 1\n|PC is at 0x0\n|LR is at f+0x1/0x2",
         "|Unable to handle kernel paging request at virtual address 1\n|epc : f+0x1/0x2\n| ra : g+0x1/0x2",
         "|Unable to handle kernel paging request at virtual address 1\n|epc: ffffffe000000000 f+0x1/0x2",
         "|CPU 0 Unable to handle kernel paging request at virtual address 0, era == 9, ra == 9\n|era 9000000000000000 f+0x1/0x2",
@@ -246,6 +248,37 @@ def test_stall_on_arm() -> None:
     assert function(text) == "sys_mount"
 
 
+def test_stalled_task_that_no_interrupt_shows() -> None:
+    """RCU's own thread sleeps: it is not what stalls."""
+    text = f"""
+        |rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:
+        {trace("__schedule", "schedule", "rcu_gp_kthread", "kthread")}
+        {trace("loop", "asked_for", "vfs_write")}
+    """
+    assert function(text) == "asked_for"
+
+
+def test_backtraces_of_two_cpus_without_a_title() -> None:
+    text = """
+        |rcu: INFO: rcu_sched self-detected stall on CPU
+        |Call Trace:
+        | __schedule+0x1/0x2
+        | rcu_gp_kthread+0x1/0x2
+        | kthread+0x1/0x2
+        |NMI backtrace for cpu 0
+        | loop+0x1/0x2
+        | asked_for+0x1/0x2
+        | vfs_write+0x1/0x2
+    """
+    assert function(text) == "asked_for"
+
+
+def test_soft_lockup_in_an_interrupt() -> None:
+    frames = trace("of_the_interrupt", "asm_sysvec_apic_timer_interrupt", "of_the_task", "do_syscall_64")
+    text = f"|watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [sh:1]\n|RIP: 0010:by_chance+0x1/0x2\n{frames}"
+    assert function(text) == "of_the_interrupt"
+
+
 def test_soft_lockup_begins_with_the_registers() -> None:
     text = f"""
         |watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [sh:123]
@@ -333,6 +366,11 @@ def test_lock_that_is_released_wrongly() -> None:
     assert function(text) == "releaser"
 
 
+def test_sites_of_locks() -> None:
+    assert list(lock_sites(["(a_lock) at:", "[<ffffffff81000000>] f.isra.0+0x1/0x2", "[<ffffffff81000000>] g+0x1/0x2"])) == ["f"]
+    assert list(lock_sites(["a_lock, at: f+0x1/0x2", "b_lock, at: [<ffffffff81000000>] g+0x1/0x2"])) == ["f", "g"]
+
+
 def test_lock_that_an_interrupt_takes_is_named_after_who_relies_on_it() -> None:
     text = """
         |WARNING: HARDIRQ-safe -> HARDIRQ-unsafe lock order detected
@@ -375,7 +413,7 @@ def test_bad_page_is_named_after_who_had_it_last() -> None:
         |BUG: Bad page state in process sh  pfn:1
         |page last allocated via order 0, migratetype Unmovable, gfp_mask 0x1, pid 1
         | get_page_from_freelist+0x1/0x2
-        | folio_alloc_noprof+0x1/0x2
+        | page_pool_alloc_pages+0x1/0x2
         | had_it+0x1/0x2
         |page last free pid 1 tgid 1 stack trace:
         | free_unref_page+0x1/0x2

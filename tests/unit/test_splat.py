@@ -444,3 +444,9 @@ def test_underlined_code_does_not_end_a_report(width: int) -> None:
 def test_line_of_equal_signs_ends_a_report(width: int) -> None:
     log = ["BUG: KASAN: use-after-free in f+0x1/0x2", *["text"] * 4, "=" * width, *["text"] * 60, PANIC]
     assert titles(log) == [("kasan", ()), ("panic", ())]
+
+
+def test_report_of_another_task_ends_none() -> None:
+    warning = "WARNING: CPU: 0 PID: 1 at a.c:1 f+0x1/0x2"
+    log = [f"[    1.0][   T10] {warning}", "[    1.0][   T20] BUG: odd", f"[    1.0][   T10] {PANIC}"]
+    assert titles(log) == [("warning", (PANIC,)), ("bug", ())]
