@@ -41,8 +41,8 @@ class Toolchain(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Follows(Struct, frozen=True, forbid_unknown_fields=True):
-    """A report of the kernel's that is known to come of a failed clock calibration: a glob of its title,
-    and why."""
+    """A kernel report that a failed clock calibration is known to cause. `title` is a glob, `reason`
+    explains how the calibration causes it."""
 
     title: str
     reason: str
@@ -76,7 +76,7 @@ class Machine(Struct, frozen=True, forbid_unknown_fields=True):
     misboot: str = ""
     """What the kernel says when the emulated machine, and not the kernel, went wrong: the guest is started again."""
     misboot_splats: tuple[Follows, ...] = ()
-    """What the kernel reports then because of it. Any other report of such a boot is red."""
+    """Kernel reports that a failed calibration causes. Any other report of such a boot is red."""
     learn: str = ""
     """A regular expression for what the kernel says that it measured of the host."""
     tell: str = ""

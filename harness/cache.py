@@ -44,7 +44,7 @@ class Shared(Protocol):
         """Give others what is in `folder`, unless they have it."""
 
     def reject(self, kind: str, digest: str) -> None:
-        """What was fetched is not what it should be: the next `store` replaces it."""
+        """Mark a fetched artefact as damaged, so that the next `store` replaces it."""
 
 
 def digest_of(*parts: str | bytes) -> str:

@@ -12,11 +12,11 @@ from harness.cache import Cache
 CONFIG = "ccache.conf"
 _REMOTE = "CCACHE_REMOTE_STORAGE"
 _HONEST = {
-    # What was not compiled before is not preprocessed twice: the compiler's own list of headers tells what it depends on.
-    # That saves a cold build a third of its time. Sources that read what is in no such list do not get here
+    # A cache miss is not preprocessed a second time, because ccache uses the compiler's own list of headers. That saves a
+    # cold build a third of its time. Sources that read files missing from that list never get here
     # (kernel/bin/harness-ccache).
     "CCACHE_DEPEND": "1",
-    # The user's own settings may call equal what is not.
+    # These replace settings of the user's that would let ccache return the object of another source.
     "CCACHE_SLOPPINESS": "",
     "CCACHE_IGNOREHEADERS": "",
     "CCACHE_IGNOREOPTIONS": "",
@@ -42,7 +42,8 @@ def settings(cache: Cache, statistics: Path, files: Sequence[Path]) -> dict[str,
 
 
 def environment(cache: Cache) -> dict[str, str]:
-    """What others compiled is where the shared cache is, unless the user has a place for it."""
+    """The shared cache's settings for ccache, so that other machines' objects are used. The user's own remote storage has
+    precedence."""
     shared = cache.shared.ccache if cache.shared else None
     return {_REMOTE: f"file:{shared}"} if shared and not _remote() else {}
 

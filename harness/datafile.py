@@ -15,10 +15,10 @@ from harness.errors import UserError
 T = TypeVar("T")
 
 Keys = tuple[str | int, ...]
-"""The way to a value: names of keys, and indices of tables that are repeated."""
+"""The path of a value in the document: names of keys, and an index after the name of a repeated table."""
 
 _AT = re.compile(r" - at `\$(?P<path>.*)`$", re.DOTALL)
-"""How msgspec ends a message about a value that is not the outermost one."""
+"""The end of a msgspec message, which gives the path of the wrong value unless that is the whole document."""
 _STEP = re.compile(r"\.(?P<key>[^.\[]+)|\[(?P<index>\d+)\]")
 _UNKNOWN = re.compile(r"unknown field `(?P<key>[^`]*)`")
 _SYNTAX = re.compile(r" \(at (?:line (?P<line>\d+), column \d+|end of document)\)$")
@@ -87,7 +87,7 @@ def read(path: Path, type: type[T], hint: str) -> tuple[T, Lines]:
 
 
 def bad(path: Path, line: int, message: str, hint: str) -> UserError:
-    """The error to raise for what stands in a line of a file."""
+    """The error to raise for a mistake in one line of a file."""
     return UserError(f"{path}:{line}: {message}", hint=hint)
 
 
@@ -100,7 +100,8 @@ def _path(message: str) -> Keys:
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
-    """Each header and each assignment with its first line. An assignment ends where what was read so far is valid."""
+    """Each header and each assignment with its first line. An assignment may have several lines: it ends as soon
+    as the lines from its first one on are valid TOML."""
     start, parts = 0, list[str]()
     for number, line in enumerate(text.splitlines(keepends=True), 1):
         if not parts and (not line.strip() or line.lstrip().startswith("#")):

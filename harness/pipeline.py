@@ -72,7 +72,7 @@ def everything(prepared: Prepared) -> None:
 
 
 def _announce(context: Context, points: Sequence[Point]) -> None:
-    """Write down what has to be done, so that a job that gets lost on the way is missed."""
+    """Write the planned jobs to the journal, so that a job without a result is reported as an error."""
     suites = tuple(selection.suite for selection in context.request.selections)
     for point in points:
         for target in context.request.archs:
@@ -196,7 +196,7 @@ def _prepared(setting: _Setting) -> Iterator[Prepared]:
     progress.step("tree", "apply", request.series.name)
     applied = AppliedSeries(source.commit, ()) if request.given else series.apply(request.series, source, cache)
     suites = {selection.suite for selection in request.selections}
-    if applied.complete:  # what does not apply is red, and may be meant for another tree
+    if applied.complete:  # a series that does not apply is red already, and may be for another tree
         wanted = [one for one in request.series.conditions if one.suite in suites]
         series.conditions.check(wanted, tree.Store(cache), source.commit, request.series.patches, source.version)
     progress.done("tree")

@@ -43,8 +43,8 @@ _FOR_BUILDS = re.compile(
     r"PATH|HOME|USER|LOGNAME|SHELL|TERM|TMPDIR|PKG_CONFIG_PATH|XDG_(?:CACHE|CONFIG)_HOME"
     r"|CCACHE_(?:DIR|CONFIGPATH|MAXSIZE|TEMPDIR|UMASK|REMOTE_\w+)|HARNESS_GUARD_\w+"
 )
-"""The variables of our environment that a `confined` command gets. KCFLAGS, KBUILD_*, CC and their like change what make builds,
-and no digest has them."""
+"""The environment variables that a `confined` command gets. Others, such as KCFLAGS, KBUILD_* and CC, change the result of make
+without being part of any digest."""
 
 
 class Stopped(BaseException):

@@ -144,7 +144,7 @@ def parse(
 
 
 def _check_must_run(found: Series) -> None:
-    """Raises UserError, with file and line, for an entry that no case can answer to."""
+    """Raises UserError, with file and line, for a must-run entry that can match no case."""
     own = {"claims": [claim.case for claim in found.claims], "bench": [measure.case for measure in found.measures]}
     names = {name: own.get(name, suite.cases) for name, suite in suites.ALL.items() if name != "command"}
     for number, entry in enumerate(found.must_run):

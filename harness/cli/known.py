@@ -52,7 +52,7 @@ def known_command(form: str, stale: int, history: Path) -> int:
             for text in shown:
                 OUT.print(f"    {escape(clean(text.partition(chr(10))[0]))}")
     if remembered is None:
-        OUT.print(f"no history in {escape(str(history))}: `harness run` writes one, --history PATH says where it is")
+        OUT.print(f"no history in {escape(str(history))}: `harness run` writes one; give its path with --history PATH")
     return 0
 
 

@@ -48,7 +48,7 @@ def report(directory: Path, form: str, origin: str) -> int:
         click.echo(text.for_mail(found))
     else:
         click.echo(_RENDERED[form](found, origin))
-    # An older harness did not miss the jobs that did not end.
+    # The exit code in the journal of an older harness does not count jobs that did not end.
     return found.finished.exit_code or pipeline.exit_code(found) if found.finished else 1
 
 

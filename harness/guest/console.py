@@ -27,7 +27,7 @@ _REMEMBERED_LINES = 60
 _LONGEST_MESSAGE = 1 << 11
 """Bytes of a kernel message with its prefix: PRINTK_MESSAGE_MAX in kernel/printk/internal.h."""
 _MESSAGE = re.compile(rb"\[ *\d+\.\d+\]|\[[ \d.]{0,20}$")
-"""Where a kernel message begins, or may begin if the end of its timestamp is still to come."""
+"""The timestamp with which a kernel message begins; at the end of the data, an incomplete one counts too."""
 
 _DROPPED = re.compile(r"\*\* \d+ printk messages? dropped \*\*")
 """The kernel prints this before the next message when its log was overwritten before the console had
@@ -90,8 +90,8 @@ class Console:
             return taken
 
     def take_gaps(self) -> list[str]:
-        """Why lines of the kernel's may have been missed since the last call: a line or two for each
-        place. Where a line is missing, a report may be missing."""
+        """The reasons why kernel lines may have been missed since the last call, one or two for each
+        gap. A missing line may have been part of a report."""
         with self._changed:
             taken, self._gaps = self._gaps, []
             return taken
@@ -128,7 +128,7 @@ class Console:
 
     def read(self, start: int, end: int | None = None) -> Iterator[str]:
         """The file's lines between two offsets, cleaned; no more than _LONGEST_READ, so that a flood
-        does not fill the memory. What is cut off is a gap."""
+        does not fill the memory. If the rest is cut off, that is a gap."""
         with self.path.open("rb") as file:
             file.seek(start)
             position, partial = start, b""
@@ -211,14 +211,14 @@ class Console:
 
 
 def _cut(line: bytes) -> tuple[bytes, bytes]:
-    """A line that is too long, in two: a kernel message at its end is kept whole for the second part."""
+    """Split a line that is too long. A kernel message at its end is not split: it becomes the second part."""
     start = max(1, len(line) - _LONGEST_MESSAGE)
     last = next(reversed([match.start() for match in _MESSAGE.finditer(line, start)]), len(line))
     return line[:last], line[last:]
 
 
 def _shown(raw: bytes) -> Iterator[str]:
-    """A line without the frames on it, unless there was nothing else on it."""
+    """The line without the protocol's frames in it. A line that held only frames gives nothing."""
     frames, line = take(lines.clean(raw))
     if line or not frames:
         yield line

@@ -109,8 +109,8 @@ class Guest:
             self._host.learn(self.boot_log)
 
     def ping(self, label: str) -> None:
-        """Have the agent run a command that does nothing: all that was printed before it has been
-        read then. Raises GuestGone, also if the agent cannot run it."""
+        """Run a command that does nothing. When it has ended, everything printed before it has been
+        read. Raises GuestGone, also if the agent cannot run it."""
         answer = self.run("true", label, _PING_SECONDS)
         if answer.status:
             raise self._lost(f"the agent cannot run anything: status {answer.status}: {answer.output.strip()}")
@@ -137,11 +137,11 @@ class Guest:
         )
 
     def follows_from_misboot(self, splat: Splat) -> bool:
-        """Whether a report is known to come of what `misboot` says."""
+        """True if the failed clock calibration that `misboot` describes is known to cause this report."""
         return any(fnmatch.fnmatchcase(splat.title, glob) for glob in self._follows)
 
     def _reaches(self, fence: str) -> bool:
-        """False if the console does not show this text of the agent's in time."""
+        """Wait for a text that the agent prints on the console. False if the deadline passes first."""
         deadline = self._timing.clock() + self._timing.fence * self.patience
         while (seconds := min(self._timing.poll, deadline - self._timing.clock())) > 0 and not self.console.closed.is_set():
             if self.console.wait_for_fence(fence, seconds):
@@ -163,7 +163,7 @@ class Guest:
                 self.console.closed.wait(self._timing.last_words)
                 raise self._lost("the kernel panicked")
         with contextlib.suppress(EOFError, Broken):
-            # What came while this process had no turn counts as well.
+            # The answer may have arrived after the deadline check, while this process was not scheduled.
             if answer := ask(0):
                 return answer
         self.console.check()
@@ -183,7 +183,8 @@ class Guest:
         self.console.send(f"{self._sysrq}{key}".encode())
 
     def _listen(self, begin: int) -> None:
-        """Until the console said something behind the offset `begin` and fell silent again, or was silent for too long."""
+        """Wait until the console has printed something after the offset `begin` and is silent again, but not longer than
+        `last_words`."""
         last = begin
         deadline = self._timing.clock() + self._timing.last_words
         while self._timing.clock() < deadline and not self.console.closed.wait(self._timing.poll):
@@ -195,7 +196,7 @@ class Guest:
         """What are the CPUs doing, and who waits for what? QEMU knows where the CPUs are. SysRq needs one that takes interrupts;
         where none does, an NMI makes some architectures talk. And the console's last lines.
 
-        With it come the kernel's reports up to the NMI. Those that come after it are ours: some kernels panic of it."""
+        With it come the kernel's reports up to the NMI. Later ones are ours: the NMI makes some kernels panic."""
         counters = self._machine.program_counters()
         before, offset = self.console.tail(), self.console.offset
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""How long the harness waits for a guest, and by which clock."""
+"""The deadlines of waits for a guest, and the clock that measures them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from msgspec import Struct
 
 
 class Timing(Struct, frozen=True):
-    """Seconds. `boot` and `fence` are multiplied by the guest's patience, the others are not."""
+    """Deadlines in seconds. `boot` and `fence` are multiplied by the guest's timeout factor (`patience`), the others are not."""
 
     boot: float = 60.0
     """Deadline for reaching the agent."""
     fence: float = 10.0
     """Deadline for the console to show the end of a command that the channel has answered."""
     poll: float = 0.5
-    """How often a wait looks at the clock and at the state of the kernel."""
+    """Interval at which a wait checks the deadline and whether the kernel has panicked."""
     last_words: float = 3.0
-    """How long the console of a guest that panicked, or that was asked for its backtraces, is read."""
+    """The console is read for so long after a panic, or after a request for backtraces."""
     settle: float = 1.0
-    """How long a report that is still being printed is waited for when its case is over."""
+    """When a case is over, the rest of a report that is still being printed is awaited for so long."""
     clock: Callable[[], float] = time.monotonic
     """Deadlines are measured with this clock; a test moves it, so that no test depends on the speed of a machine."""
 

@@ -82,7 +82,7 @@ def _adopt(
         reporter.emit(CaseResult("config", "config", Outcome.PASS))
     reporter.properties(release=given.release, config=given.config_digest, compiler=given.compiler, kernel=given.digest)
     if not given.build_ids:
-        reporter.say("no build id is found in the image: that the guest runs this kernel cannot be proved")
+        reporter.say("the image holds no readable build id: boot:identity cannot prove that the guest runs this kernel")
     reporter.policy.version = kernel.version_of(wanted, given)
     reporter.say(f"kernel {given.release}: {wanted.image}")
     return given, cached

@@ -16,8 +16,8 @@ _RECORD = "kernel.json"
 
 
 def find(home: Path, cache: Cache) -> tuple[Kernel | None, str]:
-    """The kernel that is in the folder `home`, which is called by its digest, or that others have, and put there then. None if
-    there is none whose image and modules are proved to be those that were built, and why the one that is there is not."""
+    """The kernel in the folder `home`, whose name is the digest; if it is missing or rejected, the shared cache's copy. None if
+    no kernel's image and modules can be proved to be those that were built, with the reason why the local one was rejected."""
     known = cache.read_record(_KIND, home.name, Kernel)
     why = ""
     if known is not None and known.directory == home:
@@ -38,7 +38,7 @@ def keep(kernel: Kernel, cache: Cache) -> None:
 
 
 def _unproved(kernel: Kernel, cache: Cache) -> str:
-    """Why it is not the kernel that was built; empty if it is."""
+    """The reason why the kernel is not proved to be the one that was built; empty if it is proved."""
     try:
         identity.check(kernel, cache)
     except identity.NotProved as error:

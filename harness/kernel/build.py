@@ -32,7 +32,7 @@ class BuildFailed(HarnessError):
 
 
 class _Job(Struct, frozen=True):
-    """What one build is made from, and where."""
+    """The inputs of one build and the folders that it uses."""
 
     arch: Arch
     toolchain: Toolchain
@@ -45,7 +45,7 @@ class _Job(Struct, frozen=True):
 
     @property
     def modules(self) -> Path:
-        """Where our own modules are built: always in the same place, so that equal kernels have equal modules, to the byte."""
+        """The folder in which our own modules are built. It is always the same, so that equal kernels have identical modules."""
         return self.source.parent / f"{self.output.name}-modules"
 
     def make(self, cached: bool) -> list[str | Path]:
@@ -114,9 +114,9 @@ def build(
 
 
 def _forget_if_stale(output: Path, unseen: opaque.Opaque) -> None:
-    """Remove the build directory `output` if make could take what is in it for up to date though it is not, or if nobody knows
-    which warnings its objects brought."""
-    # Beside the directory: what is in it can be written by the tree's own makefiles.
+    """Remove the build directory `output` if make could take what is in it for up to date though it is not, or if it is not
+    known which warnings its objects caused."""
+    # The stamp lies beside the directory, because the tree's own makefiles can write inside of it.
     stamp = output.with_name(f"{output.name}.opaque")
     if not Standing(output, output).known or not stamp.exists() or stamp.read_text() != unseen.digest:
         shutil.rmtree(output, ignore_errors=True)
@@ -125,7 +125,8 @@ def _forget_if_stale(output: Path, unseen: opaque.Opaque) -> None:
 
 
 def _compiled(job: _Job, config: KernelConfig, digest: str, tree: str, unseen: opaque.Opaque) -> Kernel:
-    """The kernel, in the cache. An image that is not made from its vmlinux is made once more, from nothing and without ccache."""
+    """Build the kernel and put it into the cache. If the image does not match its vmlinux, build it once more, from nothing and
+    without ccache."""
     try:
         return _attempt(job, config, digest, tree, unseen, cached=job.toolchain.ccache and not unseen.unknown)
     except identity.NotProved:
@@ -140,11 +141,11 @@ def _compiled(job: _Job, config: KernelConfig, digest: str, tree: str, unseen: o
 
 
 def _attempt(job: _Job, config: KernelConfig, digest: str, tree: str, unseen: opaque.Opaque, cached: bool) -> Kernel:
-    """Compile, prove and keep. Raises identity.NotProved, and what `build` raises."""
+    """Compile the kernel, prove its identity and put it into the cache. Raises identity.NotProved and the errors of `build`."""
     standing = Standing(job.source, job.output)
     compiled = Compilation(job.log, job.progress, job.jobserver, job.output, standing)
     for header in unseen.unknown if job.toolchain.ccache else ():
-        compiled.note(f"without ccache: nobody knows what the assembler reads because of {header}")
+        compiled.note(f"built without ccache: it is not known which files the assembler reads because of {header}")
     make = job.make(cached)
     try:
         with job.cache.scratch() as scratch:

@@ -1,4 +1,4 @@
-"""Runs make for a build: keeps its output in a file, counts objects and notes warnings."""
+"""Run make for a build, write its output to a log, count the objects and collect the warnings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ERROR = re.compile(
 )
 
 Progress = Callable[[int, str], None]
-"""Called with the number of objects, and the newest."""
+"""Called with the number of objects that were compiled, and the name of the newest."""
 
 
 class Compilation:
@@ -45,12 +45,13 @@ class Compilation:
         log.unlink(missing_ok=True)
 
     def note(self, text: str) -> None:
-        """A line of our own in the log."""
+        """Write a line of the harness's own to the log."""
         with self._log.open("a") as file:
             file.write(f"# {text}\n")
 
     def run(self, argv: Sequence[str | Path], env: Mapping[str, str], *writable: Path, ours: bool = False) -> None:
-        """Beside the build directory it may write what is `writable`. Warnings of `ours` are not warnings of the kernel.
+        """Run make, which may write to the build directory and to the `writable` paths only. With `ours` it builds our own
+        modules, whose warnings do not count as warnings of the kernel.
 
         Raises CommandFailed with all of the output from the first error on."""
         path = f"{LAUNCHER.parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"

@@ -87,7 +87,7 @@ def adopt(given: Given, arch: Arch, toolchain: Toolchain, commit: str, cache: Ca
 
 
 def _unchanged(known: Kernel, image: Path) -> bool:
-    """Whether what was kept is still what was given."""
+    """True if the copy in the cache still equals the prebuilt kernel."""
     kept = known.image.is_file() and file_digest(known.image) == file_digest(image)
     return kept and identity.module_ids(known.modules) == known.module_ids
 

@@ -1,4 +1,4 @@
-"""Which kernel an image is: the build id that the linker gave vmlinux is inside the image that is made from it.
+"""Prove that an image was made from a vmlinux: the image holds the build id that the linker gave vmlinux.
 
 The build id (ld --build-id=sha1, top Makefile) is a hash of what was linked. It lies in the .notes section, which every image
 carries, compressed or not, and which the running kernel shows as /sys/kernel/notes."""
@@ -27,7 +27,7 @@ _NOTE = re.compile(rb"(?:\x04\0\0\0\x14\0\0\0\x03\0\0\0|\0\0\0\x04\0\0\0\x14\0\0
 
 
 class NotProved(HarnessError):
-    """An image is not made from the vmlinux beside it, or that cannot be shown. The message says which."""
+    """An image was not made from the vmlinux beside it, or it cannot be proved that it was. The message says which."""
 
 
 def build_id(path: Path) -> str:
@@ -70,7 +70,7 @@ def prove(image: Path, vmlinux: Path, cache: Cache) -> str:
 
 
 def check(kernel: Kernel, cache: Cache) -> None:
-    """Raises NotProved if a kernel that was kept is not the one that was built any more."""
+    """Raises NotProved if the files of a cached kernel are no longer those that were built."""
     found = prove(kernel.image, kernel.vmlinux, cache)
     if kernel.build_ids != (found,):
         raise NotProved(f"vmlinux has the build id {found}, and was built with {', '.join(kernel.build_ids)}")
@@ -79,7 +79,7 @@ def check(kernel: Kernel, cache: Cache) -> None:
 
 
 def _contents(image: Path, cache: Cache) -> Iterator[bytes]:
-    """The image as it is, then whatever unpacks from any place in it."""
+    """The image itself, then the unpacked content of each compressed part in it."""
     data = image.read_bytes()
     yield data
     for magic, unpack in _FORMATS:
@@ -103,7 +103,7 @@ def _in_python(make: Callable[[], _Decompressor]) -> Callable[[memoryview, Cache
 
 
 def _by_program(*command: str) -> Callable[[memoryview, Cache], bytes]:
-    """The program that compressed the image is installed: the kernel's build called it."""
+    """Unpacks with a program. The kernel's build called the same one to compress the image, so it is installed."""
     script = f'{" ".join(command)} <"$1" >"$2" 2>/dev/null'
 
     def unpack(data: memoryview, cache: Cache) -> bytes:
@@ -112,7 +112,7 @@ def _by_program(*command: str) -> Callable[[memoryview, Cache], bytes]:
         with cache.scratch() as scratch:
             packed, content = scratch / "packed", scratch / "content"
             packed.write_bytes(data)
-            # What follows the compressed data makes the program fail after it has unpacked it.
+            # Other data follows the compressed data, so the program fails, but only after it has unpacked everything.
             process.run(["sh", "-c", script, "sh", packed, content], check=False)
             return content.read_bytes()
 
@@ -128,5 +128,5 @@ _FORMATS: tuple[tuple[re.Pattern[bytes], Callable[[memoryview, Cache], bytes]], 
     (re.compile(rb"(?=\]\0\0..\xff{8})", re.DOTALL), _in_python(lambda: lzma.LZMADecompressor(lzma.FORMAT_ALONE))),
     (re.compile(rb"(?=BZh[1-9]1AY&SY)"), _in_python(bz2.BZ2Decompressor)),
 )
-"""How each compression that the kernel has (init/Kconfig, KERNEL_GZIP and its like) begins, and what undoes it. One beginning may
-overlap another, hence the look-ahead."""
+"""The magic number of each compression of kernel images (init/Kconfig, KERNEL_GZIP and the others), and the function that unpacks
+it. Two magic numbers may overlap in the data, so each pattern is a look-ahead."""

@@ -1,4 +1,4 @@
-"""Which files a build has read, as make's own records have it."""
+"""List the files that a build has read, from the dependency files that make leaves."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from harness import process
 from harness.tree.store import NOT_BUILT, is_built
 
 _RECORDS = ("--include=.*.cmd", "--include=auto.conf.cmd")
-"""What kbuild and Kconfig keep below the build directory: the dependencies of each target, and the Kconfig files."""
+"""Files that kbuild and Kconfig leave in the build directory: the dependencies of each target, and the Kconfig files."""
 
 
 def outside_of_digest(source: Path, output: Path, folders: Sequence[str]) -> list[str]:
-    """Files of the tree `source` that the build in `output` has read, though the digest of what an architecture with the
-    `folders` of arch/ is built from leaves them out (Store.content)."""
+    """Files of the tree `source` that the build in `output` has read although the kernel's digest does not cover them
+    (Store.content). `folders` are the architecture's folders of arch/."""
     left_out = "|".join(map(re.escape, (*NOT_BUILT, "arch")))
     pattern = rf"{re.escape(str(source))}/({left_out})[^[:space:]()]*"
     words: list[str | Path] = ["grep", "-rhoE", *_RECORDS, pattern, output]

@@ -1,8 +1,8 @@
-"""Headers that make the assembler read files on its own: no list of dependencies names those files.
+"""Find headers that make the assembler read files which no list of dependencies names.
 
 `.include` in an asm() statement of a header is such a case (arch/s390/include/asm/fpu-insn.h), and `.incbin` would be one.
-Neither ccache nor make sees a change of the file, so both are told here. Sources that do the same are left to
-bin/harness-ccache."""
+ccache and make do not notice when such a file changes, so build.py passes these files to ccache and keeps their digest beside
+the build directory. bin/harness-ccache handles sources that use the same directives."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ _COMMENT = re.compile(r"^\s*(?:/?\*|//)")
 
 
 class Opaque(Struct, frozen=True):
-    """`files` are included by name from headers; `unknown` are the headers, with line, whose files cannot be named."""
+    """`files` are the files that headers include by name. `unknown` lists the headers, with line, whose files cannot be
+    determined."""
 
     files: tuple[Path, ...] = ()
     unknown: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:
-        """Of the content of `files`."""
+        """Digest of the names and the content of `files`."""
         return digest_of(*(part for path in self.files for part in (str(path), file_digest(path))))
 
 

@@ -16,11 +16,11 @@ _KIND = re.compile(r"auto|gcc|llvm(?:-(?P<version>\d+))?")
 _NEWEST = 99
 
 LAUNCHER = Path(__file__).parent / "bin" / "harness-ccache"
-"""Calls a compiler through ccache where that is safe."""
+"""The script that calls a compiler through ccache where that is safe."""
 
 
 class Toolchain(Struct, frozen=True):
-    """A compiler on this machine. A kernel's digest covers `version`, its first line about itself, `variables` and `tools`."""
+    """A compiler on this machine. A kernel's digest covers `version` (the first line of `--version`), `variables` and `tools`."""
 
     kind: str
     """gcc, or llvm-<major version>."""
@@ -28,13 +28,13 @@ class Toolchain(Struct, frozen=True):
     variables: tuple[str, ...]
     """For make's command line: ARCH=, CROSS_COMPILE= or LLVM=, CC=."""
     tools: tuple[str, ...]
-    """The first line of what the linker and pahole print about their versions: both decide what a kernel holds."""
+    """The first line of `--version` of the linker and of pahole, because both change the content of a kernel."""
     compiler: tuple[str, ...]
     """Compiles and links a program for the guest."""
     addr2line: str
     linker: str
     ccache: bool
-    """Whether ccache is installed."""
+    """True if ccache is installed."""
 
     @property
     def compile_variables(self) -> tuple[str, ...]:

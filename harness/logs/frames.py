@@ -1,8 +1,8 @@
-"""Where it happened: the function that a report of the kernel's is about. It is rarely the one that printed the report, nor the
-helper that tripped over what its caller did: those are listed in plumbing.txt, and are passed over.
+"""Find the function that a kernel report is about. It is rarely the function that printed the report, or a helper that failed
+because of its caller's mistake: plumbing.txt lists those, and they are skipped.
 
-The same bug shall have the same name from night to night, on every architecture: so system calls have one name, and functions
-that stand for one another share one."""
+The same bug must have the same name in every run and on every architecture. So a system call has one name, and functions that do
+the same thing share the name of the first."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from harness.logs.traces import Trace, lock_sites, subjects, traces
 
 _WRAPPER = re.compile(r"(?:__[a-z]+\d*\w*_|_+|k|compat_|C_)?(?:compat_)?(?:sys|SyS|SYSC)_(?=[a-z])")
-"""Of a system call: each architecture has its own, and the compiler merges some of them."""
+"""The prefix of a system call's function: each architecture has its own, and the compiler merges some of them."""
 
 
 def _read_plumbing() -> dict[str, str]:
@@ -52,16 +52,17 @@ _PLUMBING_OF = {
     "odebug": _globs(*_HELPERS, "object"),
     "rcu": _globs(*_HELPERS, "rcu"),
 }
-"""For kinds that pass over more than others."""
+"""The functions to skip for a kind, where they are not `_PLUMBING`."""
 
 _DISPATCH_OF = {
     "rcu-stall": _globs("entry", "interrupt", "dispatch"),
     "soft-lockup": _globs("entry", "interrupt", "dispatch"),
     "hard-lockup": _globs("entry", "interrupt", "dispatch"),
-    # An interrupt is at home on the stack that it overflows.
+    # An interrupt handler may overflow its own stack, so interrupt entries are not skipped.
     "stack-overflow": _globs("entry", "dispatch"),
 }
-"""For kinds where it is chance in which function the CPU was caught."""
+"""For kinds that interrupt the CPU at a random place, so that the innermost function means nothing: the functions that only call
+others."""
 
 
 def culprit(kind: str, messages: Sequence[str]) -> str:
@@ -72,36 +73,38 @@ def culprit(kind: str, messages: Sequence[str]) -> str:
     elif kind == "lockdep":
         name = _lock_taker(messages, shown)
     elif kind == "panic":
-        # Its text says what it is about; its trace is panic()'s caller's, who only gives up.
+        # The text names the function. The trace shows only the caller of panic(), which gave up.
         name = next(iter(subjects(messages)), "")
     elif kind == "hung-task" and (family := next(filter(_family, _frames(shown)), "")):
         name = family
     else:
-        # Who allocated a bad page is more than who found it.
+        # For a bad page, the function that allocated it says more than the one that detected it.
         plumbing = _PLUMBING_OF.get("kmemleak" if messages[0].startswith("BUG: Bad page") else kind, _PLUMBING)
         name = _guilty([*subjects(messages), *_frames(shown)], plumbing)
     return _family(name) or _plain(name)
 
 
 def _plain(name: str) -> str:
-    """The name without what an architecture puts before that of a system call."""
+    """The name, with `sys_` in place of the architecture's prefix of a system call."""
     wrapper = _WRAPPER.match(name)
     return f"sys_{name[wrapper.end() :]}" if wrapper else name
 
 
 def _family(name: str) -> str:
-    """The first of those that stand for one another; empty if `name` is none of them."""
+    """The first function of the family that `name` belongs to; empty if it belongs to none."""
     return next((first for first, members in _FAMILIES if members.match(name)), "")
 
 
 def _frames(shown: Sequence[Trace]) -> list[str]:
-    """Those of the first trace that shows where it happened; what may be left over on the stack, if there is nothing else."""
+    """The frames of the first trace, where traces of earlier events come last. If no trace has a reliable frame, the doubtful
+    frames of the first one that has any."""
     known = sorted((trace for trace in shown if trace.frames), key=lambda trace: trace.aside)
     return known[0].frames if known else next((trace.doubtful for trace in shown if trace.doubtful), [])
 
 
 def _guilty(candidates: Sequence[str], plumbing: re.Pattern[str]) -> str:
-    """The first that is no plumbing, or that was called by what runs tests and initcalls; else the first."""
+    """The first candidate that is no plumbing. If that is a function which runs tests and initcalls, the candidate before it; if
+    all are plumbing, the first one."""
     found = next((at for at, name in enumerate(candidates) if not plumbing.match(name)), None)
     if found is None:
         return candidates[0] if candidates else ""
@@ -109,9 +112,9 @@ def _guilty(candidates: Sequence[str], plumbing: re.Pattern[str]) -> str:
 
 
 def _lock_taker(messages: Sequence[str], shown: Sequence[Trace]) -> str:
-    """The function that took the lock, as lockdep says; if that is a lock's own function, its caller."""
+    """The function that took the lock, as lockdep reports it; if that is a locking primitive, its caller."""
     if "-safe -> " in messages[0]:
-        # Whoever made the lock safe in interrupts relies on it; lockdep names him first, in a trace aside.
+        # The function that made the lock irq-safe relies on that. lockdep prints it first, in a trace of an earlier event.
         safe = next((trace.frames for trace in shown if trace.aside and trace.frames), [])
         return _guilty(safe, _PLUMBING)
     site = next(lock_sites(messages), "")
@@ -121,7 +124,7 @@ def _lock_taker(messages: Sequence[str], shown: Sequence[Trace]) -> str:
 
 
 def _asked_for(shown: Sequence[Trace], dispatch: re.Pattern[str]) -> str:
-    """What the CPU was asked to do: the outermost function up to the first that hands calls on to whom they are for."""
+    """The function in which the CPU was busy: the outermost one below the first dispatcher, such as a system call's entry."""
     frames = next(filter(None, map(_interrupted, shown)), None)
     if frames is None:
         known = [trace.frames for trace in shown if trace.frames]
@@ -138,7 +141,8 @@ def _asked_for(shown: Sequence[Trace], dispatch: re.Pattern[str]) -> str:
 
 
 def _interrupted(trace: Trace) -> list[str]:
-    """The part of a trace that an interrupt interrupted, or all of one that begins with the registers; empty if it is neither."""
+    """The frames that an interrupt interrupted. All frames if the trace begins with the registers; empty if there was no
+    interrupt."""
     if trace.from_registers:
         return trace.frames
     entries = (at + 1 for at, name in enumerate(trace.frames) if _INTERRUPT_ENTRY.match(name))

@@ -72,7 +72,7 @@ FIRST_LINES = [
     )
 ]
 
-# Words of which every first line has one: most lines have none, and are done with.
+# Every first line contains one of these words. Most lines contain none, so they need no further check.
 HINTS = (
     "BUG",
     "WARNING",
@@ -108,22 +108,22 @@ HINTS = (
     "Slab corruption",
     "Badness ",
     "RTNL: ",
-    # A first letter that others have as well: the search is quicker over few of them.
+    # Cut so that they begin like other hints: the search is faster with few different first letters.
     "l table check failed: ",
     "[1] ",
 )
 MAYBE = re.compile("|".join(map(re.escape, HINTS)))
-# Over many lines at once: capitals are rare, and are found fastest by one pattern, the rest by words.
+# For a search over many lines at once. One pattern is fastest for words with a capital, which are rare; `in` is for the rest.
 CAPITALS = re.compile("|".join(word for word in HINTS if word[0].isupper()).encode())
 OTHERS = [word.encode() for word in HINTS if not word[0].isupper()]
 
 FATAL = ("panic", "stack-protector")
-"""The kernel is not going to run on; nor is it after any other kind whose first line says PANIC."""
+"""The kernel stops after a report of these kinds, and after any other whose first line contains PANIC."""
 PANIC = "Kernel panic - not syncing"
 STOPPED = (*FATAL, "oops", "page-fault", "general-protection", "double-fault", "stack-overflow", "cfi", "serror")
 """The kernel's code could not go on where it was."""
 BUG_AT = re.compile(r"[kK]ernel BUG at ")
-"""Of the kind `bug`, those that stop the kernel's code: BUG()."""
+"""The title of a BUG(), which stops the kernel's code. Other reports of the kind `bug` do not."""
 DIE_COUNTER = re.compile(r"\[#(\d+)\]")
 """Counts oopses (kernel: die_counter): another number is another oops."""
 
@@ -146,8 +146,8 @@ AFTER_BUG_AT = _OOPS
 
 
 class Part(Struct, frozen=True):
-    """Lines that begin no report, and are no sequel, behind the first line of one of `kinds`. `within` is how many lines may lie
-    between them."""
+    """A first line that belongs to an open report of one of `kinds`, and begins no report of its own. It counts if at most
+    `within` lines of that report come before it."""
 
     kinds: tuple[str, ...]
     pattern: re.Pattern[str]
@@ -155,7 +155,7 @@ class Part(Struct, frozen=True):
 
 
 PARTS = (
-    # The text of a WARN() comes before its place, up to 3.11 behind it.
+    # The text of a WARN() is printed before its file and line; up to 3.11, after them.
     Part(("refcount", "odebug", "list", "ftrace"), re.compile("WARNING: "), 12),
     Part(("warning",), re.compile("refcount_t: |list_(?:add|del)|ODEBUG: "), 4),
     # CONFIG_BUG_ON_DATA_CORRUPTION makes a BUG() of it.
@@ -174,5 +174,5 @@ LONGEST = {
     "out-of-memory": 5000,
     **dict.fromkeys(("lockdep", "rcu-stall", "soft-lockup", "hung-task", "stack-overflow"), 500),
 }
-"""Lines after which a report without an end is taken as over, for kinds where it is not DEFAULT_LONGEST."""
+"""The number of lines after which a report without an end line counts as ended, if it is not DEFAULT_LONGEST."""
 DEFAULT_LONGEST = 200

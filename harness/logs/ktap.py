@@ -59,7 +59,7 @@ def _cases(node: Node, prefix: str) -> list[KtapCase]:
 
 
 def _explains(child: Outcome, parent: Outcome) -> bool:
-    """Whether a child's outcome is reason enough for its parent's red one."""
+    """True if a child's outcome explains its parent's red one."""
     return child is parent or (parent is Outcome.FAIL and not child.green and child is not Outcome.LOST)
 
 

@@ -10,7 +10,7 @@ from harness.logs.prefix import prefix
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _SECTION = re.compile(r"section_(?:start|end):\d{1,20}:[\w.-]{1,200}(?:\[[^\]]{0,200}\])?\r")
-"""GitLab's, which ends with a carriage return and would run into the text behind it."""
+"""The mark of a section in a GitLab log. It ends with a carriage return, so the text after it would join it."""
 _NO_BREAK = str.maketrans("\xa0\u202f", "  ")
 _UNPREFIXED = ("ok ", "not ok", "\t", "#")
 """How a line begins that has no prefix: a quick look at what most lines of KTAP are."""
@@ -53,8 +53,8 @@ def without_printk_prefix(line: str) -> str:
 
 
 def kernel_messages(line: str) -> Iterator[tuple[str, str]]:
-    """(caller, message): of the whole line, and of the last message in it, for the kernel prints
-    wherever the line has got to, behind a prompt or half a word of a program. The caller is a task
+    """(caller, message) of the whole line, and of the last message inside of it: the kernel prints
+    in the middle of a line too, after a prompt or part of a program's output. The caller is a task
     or a CPU, T123 or C0; empty without PRINTK_CALLER."""
     found = prefix(line)
     yield found.caller, line[found.end :].removeprefix(" ") if found.end else line

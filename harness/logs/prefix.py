@@ -27,7 +27,7 @@ _PRIORITY = r"(?:emerg|alert|crit|err|warn|notice|info|debug)"
 
 _MOST_PIECES = 8
 _LONGEST_INDENT = 64
-"""Spaces that may stand before a time, as in a log that somebody quotes."""
+"""Spaces that may stand before a time, as in a log that a mail quotes."""
 
 
 def _any_of(*patterns: str) -> re.Pattern[str]:
@@ -67,7 +67,7 @@ _STAMP = _any_of(
     rf"{_WEEKDAY} {_DAY} {_CLOCK} [A-Z+-][A-Z0-9:+-]{{1,8}} ",
     # `gh run view --log`: job and step
     rf"[^\t\n]{{1,100}}\t[^\t\n]{{1,100}}\t(?=\ufeff?{_DAY}T)",
-    # What multiplexers of consoles put before a line
+    # Console multiplexers
     r"[\w-]{0,20}console[\w-]{0,20}: ",
     r"[\w./@-]{1,60}(?: *\||:) (?= *(?:<\d{1,3}>)?\[ *\d+\.\d)",
 )
@@ -77,7 +77,7 @@ _HEAD = _any_of(
     # RFC 5424
     r"\S{1,255} kernel \S{1,128} \S{1,32} (?:-|\[[^\]]{0,500}\]) ",
 )
-"""Host and program, which only follow a date or a time."""
+"""Host and program. They count only after a date or a time."""
 _RECORD = re.compile(
     r"(?:\d{1,3}\.[\w.+~-]{1,80},)?\d{1,4},\d{1,20},\d{1,20}(?:,(?:caller=(?P<caller>[TC]\d{1,10})|[^;,]{0,100})){0,6};"
 )
@@ -85,7 +85,7 @@ _RECORD = re.compile(
 
 
 _PRINTK = re.compile(r"\[ *\d{1,12}\.\d{1,9}\](?:\[ *(?P<caller>[TC]\d{1,10})\])? (?! {0,64}[\[<]|[A-Z]\[)")
-"""The form that most lines have, as the kernel itself prints them, when no other piece can follow."""
+"""The most frequent prefix, as the kernel itself prints it, where no other piece can follow."""
 
 
 class Prefix(Struct, frozen=True, gc=False):

@@ -18,7 +18,7 @@ _WIDEST = 500
 _AFTERMATH = 40
 """Lines after an end marker within which a panic still belongs to the report: x86 shows the registers again first."""
 _CONTROLS = bytes([*range(0x09), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F])
-"""May stand in the middle of a word, and are taken out by `clean`."""
+"""Control characters. `clean` removes them, because they may stand in the middle of a word."""
 _BLOCK = 1 << 17
 
 
@@ -33,8 +33,8 @@ class Splat(Struct, frozen=True):
     fatal: bool = False
     """The kernel is not going to run on."""
     sequels: tuple[str, ...] = ()
-    """Titles of what came of it and is printed as part of it: the Oops line of a page fault, the panic after a warning. Each of
-    them says that the kernel's code was stopped."""
+    """Titles of the reports that this one led to and that are part of its text: the Oops line of a page fault, the panic after a
+    warning. Each of them means that the kernel's code was stopped."""
 
     @property
     def stopped(self) -> bool:
@@ -54,7 +54,7 @@ class _Report(Struct):
     own: list[str]
     sequels: list[str]
     indent: str = ""
-    """What stands before every line, as in a report that a mail quotes."""
+    """The spaces before every line, as in a report that a mail quotes."""
     die_counter: str = ""
     ended_at: int = 0
 
@@ -64,7 +64,7 @@ class _Report(Struct):
         return Splat(self.kind, self.title, function, self.line, text, self.fatal, tuple(self.sequels))
 
     def add(self, kind: str, message: str) -> None:
-        """A line of this report. `kind` is empty unless it is a first line, which then is a sequel or a part."""
+        """Add a line to this report. `kind` is empty unless the line is a first line, so that it is a sequel or a part."""
         self.own.append(message.removeprefix(self.indent))
         self.fatal |= _is_fatal(kind, message)
         if kind and _stops(kind, message):
@@ -73,7 +73,7 @@ class _Report(Struct):
             self.die_counter = counter[1]
 
     def goes_on_with(self, kind: str, message: str) -> bool:
-        """A first line of `kind`, printed by whoever prints this report, is a sequel or a part of it."""
+        """True if a first line of `kind`, with this report's caller, is a sequel or a part of this report."""
         if _is_fatal(kind, message):
             return True
         counter = kinds.DIE_COUNTER.search(message)
@@ -91,7 +91,7 @@ class _Report(Struct):
         return kinds.SEQUELS.get(self.kind, kinds.FATAL)
 
     def is_over(self, number: int) -> bool:
-        """By the line with that number, which no first line stands in."""
+        """True if the report has ended before the line with that number, which is no first line."""
         if self.ended_at:
             return number - self.ended_at > _AFTERMATH
         return len(self.lines) >= kinds.LONGEST.get(self.kind, kinds.DEFAULT_LONGEST)
@@ -158,7 +158,7 @@ class Scanner:
         return done
 
     def _take_ended(self, kind: str, caller: str, message: str) -> list[Splat]:
-        """The reports that end with the line before this one, no longer open. `kind` is empty if it is no first line."""
+        """Close and return the reports that ended before this line. `kind` is empty unless the line is a first line."""
         ended = [
             key
             for key, report in self._open.items()

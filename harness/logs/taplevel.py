@@ -1,4 +1,4 @@
-"""The results at one depth of a KTAP log: whether they are those that were planned."""
+"""Compare the results at one depth of a KTAP log with the plan and the announcements at that depth."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct
 from harness.model import Outcome
 
 _LONGEST_GAP = 100
-"""Missing results that are named one by one. Of more than these, only the number is reported."""
+"""Up to this number, missing results are reported one by one; above it, only their number is."""
 
 NOTHING = "nothing-to-run"
 
@@ -29,7 +29,7 @@ class Node(Struct, gc=False):
 
 
 class Level:
-    """What was read at one depth since the last result of a shallower one."""
+    """The lines that were read at one depth since the last result at a shallower one."""
 
     __slots__ = (
         *("announced", "brace", "declared", "depth", "lost", "name", "nodes"),
@@ -39,7 +39,7 @@ class Level:
     def __init__(self, depth: int, name: str = "", announced: int = 0) -> None:
         self.depth = depth
         self.name = name
-        """As the line `# Subtest: name` has it."""
+        """The name in the line `# Subtest: name`."""
         self.announced = announced
         """The depth of that line: this one in KUnit's logs, the parent's in those of Perl."""
         self.lost: list[Node] = []
@@ -85,7 +85,7 @@ class Level:
         self.skip = skip if self.plans == 1 else None
 
     def restart(self) -> None:
-        """End this run, and begin another at the same depth and of the same parent."""
+        """End this run of results, and begin another one at the same depth for the same parent."""
         self.close_brace()
         self.settled += self._run()
         self._reset()
@@ -119,7 +119,7 @@ class Level:
         return self.lost + self.settled + self._run(must_plan)
 
     def close_brace(self, children: Sequence[Node] = ()) -> None:
-        """End a subtest whose closing brace never came: what is missing after its last result is not known."""
+        """End a subtest without its closing brace. Results after its last one may be missing, so a `lost` case is added."""
         if self.brace:
             why = "the brace that opened this subtest was never closed"
             self.brace.children = [*children, Node(0, "}", Outcome.LOST, why)]
@@ -150,7 +150,7 @@ class Level:
         return []
 
     def _broken(self, planned: int) -> str:
-        """Why the results do not fit the plan, but for those that are missing; empty if they do."""
+        """The reason why the results contradict the plan; empty if they do not. Missing results do not count here."""
         if self.plans > 1:
             return f"{self.plans} plans for the same results: the results of one of them are not known to be whole"
         if len(self.nodes) > planned:
@@ -187,7 +187,8 @@ def adopt(node: Node, children: list[Node]) -> None:
 
 
 def end_brace(level: Level, children: list[Node]) -> list[Node]:
-    """A result follows one whose name ends with a brace. Without subtests in between, the brace is a part of the name."""
+    """Called when a result follows one whose name ends with a brace. If no subtests came in between, the brace is a part of
+    that name. Returns the subtests that are still without a parent: none."""
     if children:
         level.close_brace(children)
     elif level.brace:
@@ -197,8 +198,8 @@ def end_brace(level: Level, children: list[Node]) -> list[Node]:
 
 
 def answers(node: Node, depth: int, below: Level) -> bool:
-    """Whether a result is the one of the subtest that was announced by name. A name may hold a `#`, which looks like a
-    remark; Perl's Test2 puts `Subtest: ` before it."""
+    """True if the result belongs to the subtest that `below` announced by name. A name may hold a `#`, so that the rest of
+    it looks like a remark; Perl's Test2 puts `Subtest: ` before the name."""
     if not below.name or depth > below.announced or node.name == f"#{node.number}":
         return True
     name, announced = (" ".join(text.replace("\\", "").split()) for text in (node.name, below.name))

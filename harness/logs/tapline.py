@@ -1,4 +1,4 @@
-"""The grammar of single KTAP and TAP lines. What the lines mean together is `taptree`'s business.
+"""The grammar of single KTAP and TAP lines. `taptree` combines the lines.
 
 Documentation/dev-tools/ktap.rst; testanything.org/tap-version-13-specification.html and -14-."""
 
@@ -64,7 +64,7 @@ def depth(nest: str) -> int:
 
 
 def verdict(rest: str, passed: bool) -> tuple[str, Outcome, str]:
-    """Name, outcome and reason, from what stands behind `ok 1 ` or `not ok 1 `.
+    """Name, outcome and reason, from the text after `ok 1 ` or `not ok 1 `.
 
     The last directive counts: a name may hold a `#`, and so may a reason."""
     outcome = Outcome.PASS if passed else Outcome.FAIL
@@ -82,8 +82,8 @@ def verdict(rest: str, passed: bool) -> tuple[str, Outcome, str]:
 def _outcome_of(word: str, passed: bool) -> Outcome | None:
     """The outcome that a directive asks for; None if the word is no directive on this result.
 
-    `# timeout` in small letters is a remark of tests about timeouts. `# Skipped` is the SKIP of older Perl: it may make
-    less of a pass, but nothing of a failure. A TODO that passes is a pass."""
+    `# timeout` in small letters is a remark of tests about timeouts. `# Skipped` is the SKIP of older Perl: it turns a
+    pass into a skip, but leaves a failure red. A TODO that passes is a pass."""
     upper = word.upper()
     if word == "timeout" or (upper == "TODO" and passed):
         return None

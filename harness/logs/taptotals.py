@@ -9,11 +9,11 @@ from harness.logs.tapline import Totals
 from harness.model import Outcome
 
 _MOST_CLAIMS = 8
-"""Totals of one result that are compared. KUnit prints two."""
+"""The number of totals that are kept for one result. KUnit prints two."""
 
 
 class Claims:
-    """By depth: the totals that KUnit printed for a result which has not come yet."""
+    """The totals that KUnit printed before the result that they belong to, by the depth of that result."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, list[Totals]] = {}
@@ -30,7 +30,7 @@ class Claims:
         self._waiting.clear()
 
     def check(self, depth: int, node: Node, children: list[Node]) -> list[Node]:
-        """What is wrong with the totals that were printed for a result at this depth."""
+        """A red `totals` node if the totals that were printed for a result at this depth are wrong; else nothing."""
         claimed = self._waiting.get(depth, [])
         self._waiting = {at: claims for at, claims in self._waiting.items() if at < depth}
         wrong: list[str] = []
@@ -43,7 +43,7 @@ class Claims:
 
 
 def disagreement(totals: Totals, results: Sequence[Node]) -> str:
-    """How a test's own totals differ from what the log holds; empty if they agree.
+    """A message about the difference between a test's own totals and the results in the log; empty if they agree.
 
     kselftest's totals may be lower: a program that forks prints results in one process and counts them in another."""
     stated = [node.stated for node in results]

@@ -24,12 +24,12 @@ class Tree:
         self._outside: list[Node] = []
         self._levels = [Level(0)]
         self._opened = False
-        """The lines at hand belong to a block."""
+        """The current lines belong to a block."""
         self._seen_block = False
         self._announced: tuple[int, str] | None = None
         """Depth and name of a `# Subtest` whose results have not begun."""
         self._split_not = False
-        """A line held only `not`: VMS, and a console that breaks lines, put the `ok` on the next one."""
+        """The last line held only `not`: VMS, and a console that wraps lines, print the `ok` on the next one."""
         self._before: list[str] = []
         self._yaml: list[str] | None = None
         self._yaml_depth = 0
@@ -37,7 +37,7 @@ class Tree:
         """The result on the line before, which a YAML block may follow."""
         self._claims = Claims()
         self._margin = ""
-        """A space before every line, where the log's prefix leaves one."""
+        """The space that the log's prefix leaves before every line; empty if it leaves none."""
 
     def feed(self, line: str) -> None:
         line = line[: tapline.WIDEST]
@@ -57,7 +57,7 @@ class Tree:
         if not self._seen_block and (self._levels[0].used or self._levels[-1].used):
             self._opened = self._seen_block = True
         self._close()
-        # Beside blocks, an `ok` may be anything that some program printed; a `not ok` must not be lost.
+        # Outside of blocks, an `ok` may be any program's output, but a `not ok` must not be lost.
         return [*self._done, *(node for node in self._outside if _red(node))]
 
     # Lines
@@ -119,7 +119,7 @@ class Tree:
         return True
 
     def _counts(self, match: re.Match[str], nest: str, depth: int) -> bool:
-        """Whether a line without a number is a result. `ok` at the start of prose must not fill a plan."""
+        """True if a line without a number is a result. Prose that starts with `ok` must not count as a planned result."""
         level = next((level for level in self._levels if level.depth == depth), None)
         expected = level is not None and (level.declared or level.used)
         if "#" in nest:
@@ -251,7 +251,7 @@ class Tree:
         return self._levels[-1]
 
     def _below(self, depth: int) -> tuple[Level | None, list[Node]]:
-        """Close all levels deeper than this; the shallowest of them, and its results."""
+        """Close all levels deeper than this. Returns the shallowest of them with its results."""
         below: Level | None = None
         children: list[Node] = []
         while self._levels[-1].depth > depth:
@@ -262,7 +262,7 @@ class Tree:
         return below, children
 
     def _answer(self, depth: int, node: Node, children: list[Node]) -> list[Node]:
-        """A result came while a subtest was announced of which nothing has been reported."""
+        """The subtests of a result that came while a subtest was announced which has reported nothing."""
         assert self._announced
         announced, name = self._announced
         self._announced = None
@@ -273,7 +273,7 @@ class Tree:
     # Blocks
 
     def _begin(self) -> None:
-        """Begin a block with a line that is indented, or with `# Subtest`, unless one is under way."""
+        """Begin a block, at an indented line or `# Subtest`, unless a block is open that still lacks results."""
         if self._opened and not self._levels[0].fulfilled:
             return
         if self._seen_block:
@@ -316,7 +316,7 @@ class Tree:
         return True
 
     def _replay(self) -> None:
-        """Read lines again that were taken for YAML and are none."""
+        """Read lines again that looked like YAML but are not."""
         assert self._yaml is not None
         lines, self._yaml = self._yaml, None
         for line in lines:

@@ -1,5 +1,5 @@
-"""Read the call traces, the registers and the names out of a kernel's report: one form for what six architectures print, in old
-and new kernels, raw or through scripts/decode_stacktrace.sh. What they mean is for frames.py to say."""
+"""Read the call traces, the registers and the function names in a kernel report. The result has the same form for six
+architectures, for old and new kernels, raw or after scripts/decode_stacktrace.sh. frames.py interprets it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 _NAME = r"\.?(?P<function>[A-Za-z_$][\w.$]*)"
 _ADDRESS = r"(?:\[<[0-9a-f]+>\] *)"
 _DECODED = r" \([^\s()]+:\d+[^()]*(?:\([^()]*\))?\)"
-"""What decode_stacktrace.sh makes of an offset: file, line, and perhaps a discriminator in brackets of its own."""
+"""decode_stacktrace.sh replaces the offset by file and line, and sometimes a discriminator in brackets."""
 _OFFSET = rf"(?:\+0x|{_DECODED})"
 
 
@@ -36,7 +36,7 @@ _REGISTERS = _patterns(
     rf"^Krnl PSW : .*\({_NAME}{_OFFSET}",
     rf"^NIP \[[0-9a-f]+\] {_NAME}{_OFFSET}",
 )
-"""Where the CPU was, in the kernel: addresses of user space have no names here."""
+"""The program counter, if it was in the kernel. An address of user space has no name, so it does not match."""
 _LINK = re.compile(rf"^LR (?:is at |\[[0-9a-f]+\] ){_NAME}{_OFFSET}")
 _LOCK_SITE = re.compile(rf"\bat:? +{_ADDRESS}?{_NAME}{_OFFSET}")
 _FRAME = re.compile(
@@ -52,7 +52,7 @@ _TITLE_ASIDE = re.compile(
 )
 _NEXT_CPU = re.compile(r"NMI backtrace for cpu |Sending NMI ")
 _INTERRUPT = re.compile(r"^\s*(?:</(?:IRQ|NMI)>|<EOI>|--- interrupt|--- Exception|Exception stack\()")
-"""Between what an interrupt does and what it interrupted."""
+"""A mark between the frames of an interrupt and the frames that it interrupted."""
 
 
 class Trace(Struct):
@@ -61,14 +61,14 @@ class Trace(Struct):
 
     frames: list[str]
     doubtful: list[str]
-    """What may be left over on the stack: frames with a question mark, the link register."""
+    """Functions that may be stale data on the stack: frames with a question mark, the link register."""
     titled: bool = False
     aside: bool = False
-    """It shows what happened before, such as who allocated the memory."""
+    """The trace shows an earlier event, such as the allocation of the memory."""
     from_registers: bool = False
-    """It begins with where the CPU was, as the registers say."""
+    """The first frame is the program counter of the CPU's registers."""
     interrupted: int | None = None
-    """Where the part begins that was interrupted, if a mark says so."""
+    """Index of the first interrupted frame; None if the trace has no such mark."""
 
 
 def traces(messages: Iterable[str]) -> Iterator[Trace]:
@@ -108,15 +108,15 @@ def _add(trace: Trace, message: str) -> str:
 
 
 def _whole(trace: Trace, outermost: str) -> Trace:
-    """With the last caller that 32-bit Arm named. Any other is named again as the next function, and more surely: behind a call
-    that does not return, the address belongs to the next function in memory."""
+    """Add the last caller that 32-bit Arm printed. Every other caller is the function of the next line, which is more reliable:
+    after a call that does not return, the return address belongs to the next function in memory."""
     if outermost:
         trace.frames.append(outermost)
     return trace
 
 
 def subjects(messages: Iterable[str]) -> list[str]:
-    """What the report itself names: one function, or two of a race."""
+    """The function that the report's own text names; two for a data race, none if it names none."""
     for message in messages:
         for pattern in _SUBJECTS:
             if match := pattern.search(message):
@@ -125,7 +125,7 @@ def subjects(messages: Iterable[str]) -> list[str]:
 
 
 def lock_sites(messages: Iterable[str]) -> Iterator[str]:
-    """The functions that took the locks which lockdep lists; the one that it complains about comes first."""
+    """The functions that took the locks which lockdep lists; the lock that the report is about comes first."""
     announced = False
     for message in messages:
         match = _LOCK_SITE.search(message) or (_FRAME.match(message) if announced else None)

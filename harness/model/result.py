@@ -49,7 +49,7 @@ BUILT = ("apply", "config", "build")
 """What is reported like a suite before there is a guest."""
 
 JOB = "job"
-"""The suite of the error that stands for a job that is not whole; its name is the job's."""
+"""The suite of the error that reports an incomplete job. The error's name is that of the job."""
 
 WARNINGS = "build:warnings"
 """The case, by its id, that is red at a point with compiler warnings that the one before has not."""
@@ -76,7 +76,7 @@ class CaseResult(Struct, frozen=True):
     known: str = ""
     """The key of the known failure that covers it; empty if none does."""
     was: Outcome | None = None
-    """What was reported, if the outcome is another one because the case is a known failure or must run."""
+    """The outcome that was reported, if it was changed because the case is a known failure or must run."""
     covered: str = ""
     """The diagnostic that was reported, if a known failure covers it."""
 
@@ -109,7 +109,7 @@ class Difference(Struct, frozen=True):
 
     @property
     def red(self) -> bool:
-        """Whether it is worse than it was. A case that passed and does not any more is, whatever takes the place of its pass."""
+        """True if the case got worse. It did if it passed before and does not pass now, even if it is skipped or xfail now."""
         passed = [one is not None and one.outcome is Outcome.PASS for one in (self.before, self.after)]
         red = self.after is not None and not self.after.outcome.green
         return self.kind in (Kind.NEWLY_RED, Kind.GONE) or red or passed == [True, False]

@@ -88,13 +88,13 @@ class Measure(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """As a claim's; its value is a number."""
     unit: str = "instructions"
     at_least: dict[str, float] = {}
-    """Architectures on which less than that, with the series, is red: a probe that never fires costs next to nothing."""
+    """The lower limit for each architecture. With the series, a lower value is red: a probe that never fires is cheap."""
     at_most: dict[str, float] = {}
-    """The same architectures; more than that, with the series, is red."""
+    """The upper limit for the same architectures. With the series, a higher value is red."""
     limits_for: dict[str, Setting] = {}
     """Symbols, and the setting of each that the limits were measured with. With another setting the limits do not hold."""
     may_be_zero: bool = False
-    """Zero is a plausible value. Of any other measure it is red, and a negative value always is."""
+    """Zero is a plausible value. Without this, zero is red; a negative value always is."""
     needs: tuple[str, ...] = ()
     """Symbols without which there is nothing to measure."""
     seconds: float = 60.0
@@ -102,8 +102,8 @@ class Measure(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
 
 
 class Condition(Struct, frozen=True):
-    """A configuration symbol on which a claim or a measure depends, and the place that asks for it. If the kernel has no such
-    symbol, the condition would switch the case off without a word."""
+    """A configuration symbol on which a claim or a measure depends, and the line that names it. If no Kconfig file defined
+    the symbol, the condition would silently switch the case off."""
 
     symbol: str
     suite: str

@@ -27,7 +27,7 @@ class JobJson(Struct, frozen=True):
     known_passed: list[KnownPassed]
     """XPASS: known failures that passed."""
     finished: bool
-    """False if it did not end: then it has an error, by what went wrong or of the suite `job`."""
+    """False if the job did not end: then it has an error, either that of the failure or one of the suite `job`."""
 
 
 class ChangeJson(Struct, frozen=True):
@@ -58,7 +58,7 @@ class ReportJson(Struct, frozen=True):
     xpass: int
     """Known failures that passed, each counted once."""
     unproved: str
-    """Why the run shows nothing although no case is red; empty if it shows something."""
+    """The reason why the run proves nothing although no case is red; empty if it proves something."""
 
 
 def run_json(report: RunReport) -> str:

@@ -83,7 +83,7 @@ def of(old: CaseResult | None, new: CaseResult | None) -> Effect:
         return Effect.FIXED if old and _only_if_red(old) else Effect.GONE
     if _good(new):
         return Effect.KEPT if _good(old) else Effect.FIXED
-    # A known failure that became another one, such as a crash, is worse than it was.
+    # If a known failure turns into another failure, such as a crash, that is worse.
     worse = _good(old) or (old and new and old.outcome.green and not new.outcome.green)
     return Effect.BROKEN if worse else Effect.KEPT
 

@@ -72,7 +72,7 @@ DROP VIEW seen;
 """
 
 _NEW = ("toolchain", "known", "covered")
-"""What a history of version 1 has not."""
+"""The columns that a history of version 1 lacks."""
 _OLD_SEEN = "SELECT seen.*, run.series FROM seen JOIN run ON run.id = seen.run"
 _OF_A_RESULT = ("outcome", "seconds", "value", "unit", "diagnostic", "known", "covered")
 
@@ -258,7 +258,7 @@ class History:
             return [msgspec.convert(dict(zip(Seen.__struct_fields__, row, strict=True)), Seen) for row in rows]
 
     def ran(self, wanted: Callable[[str], bool]) -> list[Ran]:
-        """What the cases did whose ids are wanted, the newest first."""
+        """The results of the cases whose ids are wanted, the newest first."""
         fields = [f"'' AS {name}" if self._old and name in _NEW else f'"{name}"' for name in Ran.__struct_fields__]
         view = f"({_OLD_SEEN})" if self._old else "seen"
         with self._opened() as data:
@@ -306,7 +306,7 @@ class History:
                     data.execute(statement)
 
     def _upgrade(self) -> None:
-        """Add what a history of version 1 has not."""
+        """Add the columns that a history of version 1 lacks."""
         with self._opened(write=True) as data:
             if _version(data) == 1:
                 for statement in (*_FROM_VERSION_1.split(";"), _VIEW, f"PRAGMA user_version = {_VERSION}"):

@@ -43,13 +43,13 @@ class RunResumed(Struct, frozen=True, tag_field="event", tag="run-resumed"):
 
 
 class JobPlanned(Struct, frozen=True, tag_field="event", tag="job-planned"):
-    """A job that the run has to do. One that does not end is an error."""
+    """A job that belongs to the run. A planned job that does not end is an error."""
 
     time: float
     arch: str
     point: str
     suites: tuple[str, ...] = ()
-    """Those that must report a case if there is a kernel."""
+    """The suites that must report a case if the kernel was built."""
 
 
 class JobStarted(Struct, frozen=True, tag_field="event", tag="job-started"):
@@ -221,7 +221,7 @@ class JobReport:
         self.arch = arch
         self.point = point
         self.planned: JobPlanned | None = None
-        """None in a journal without a plan, as of a bisection."""
+        """None if the journal has no plan, for example that of a bisection."""
         self.started = 0.0
         """When it first began, in seconds since the epoch; 0 if that is not known."""
         self.properties: dict[str, str] = {}
@@ -229,7 +229,7 @@ class JobReport:
         self.stages: dict[str, StageFinished] = {}
         """Those that finished."""
         self.outlived: dict[tuple[str, str], KnownPassed] = {}
-        """XPASS: known failures that passed, by case and reason, for a case may have several entries."""
+        """XPASS: known failures that passed. The key is case and reason, because a case may have several entries."""
         self.finished = False
 
     def forget(self) -> None:
@@ -243,7 +243,7 @@ class JobReport:
 
     @property
     def incomplete(self) -> str:
-        """Why the job is not whole, so that it counts as an error; empty if it is, or if an error says why."""
+        """The reason why the job is incomplete and counts as an error; empty if it is complete, or has an error already."""
         if any(result.outcome is Outcome.ERROR for result in self.results):
             return ""
         if not self.finished:
@@ -305,7 +305,7 @@ class RunReport:
 
     @property
     def unproved(self) -> str:
-        """Why the run shows nothing although no case is red; empty if it shows something."""
+        """The reason why the run proves nothing although no case is red; empty if it proves something."""
         if not self.results:
             return "no case was reported"
         tested = [result for result in self.results if result.suite not in BUILT]
@@ -380,7 +380,8 @@ class RunReport:
                     cases[event.result.id] = event
 
     def close(self) -> None:
-        """Add an error for each job that is not whole. It is not in the journal: a run that goes on may still do the job."""
+        """Add an error for each incomplete job. The errors are not written to the journal, because `--resume` may still complete
+        the job."""
         for job in self.jobs.values():
             if why := job.incomplete:
                 result = CaseResult(JOB, job.name, Outcome.ERROR, diagnostic=why)
@@ -433,7 +434,7 @@ class _AnyEvent(Struct):
 
 
 def _of_another_version(line: bytes) -> bool:
-    """Whether it is an event that a newer harness writes and that this one does not know."""
+    """True if the line is an event that this version does not know, because a newer harness wrote it."""
     try:
         return msgspec.json.decode(line, type=_AnyEvent).event not in _TAGS
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -38,7 +38,7 @@ STATUS = {
     Outcome.ERROR: "MISS",
     Outcome.FLAKY: "FAIL",
 }
-"""FAIL blames the kernel; after ERROR, what was begun did not get to a verdict; MISS is our own fault. A known failure is a
+"""FAIL: the fault is in the kernel; ERROR: a test began, but reached no verdict; MISS: the fault is in the harness. A known failure is a
 failure with an issue."""
 
 _ROOT = "fgraph"
@@ -125,7 +125,7 @@ class Test(Struct, frozen=True, omit_defaults=True):
 
 
 class Issue(Struct, frozen=True, omit_defaults=True):
-    """Why a case is a known failure."""
+    """The issue that explains why a case is a known failure."""
 
     id: str
     origin: str
@@ -135,7 +135,7 @@ class Issue(Struct, frozen=True, omit_defaults=True):
 
 
 class Incident(Struct, frozen=True):
-    """A known failure that was seen."""
+    """The record that a known failure was seen in a test or build."""
 
     id: str
     origin: str

@@ -86,7 +86,7 @@ def _points(report: RunReport) -> Table:
 
 
 def _cut_short(report: RunReport, console: Console) -> None:
-    """If it was, why, and what goes on with it; or why the run shows nothing."""
+    """Print why the run was cut short, and the command that resumes it; or why the run proves nothing."""
     if why := report.cut_short or report.unproved:
         console.print(f"\n{escape(clean_text(why))}", style="red", highlight=False)
     if again := resume(report):
@@ -177,7 +177,8 @@ def _red(report: RunReport, result: CaseResult, jobs: Sequence[JobReport], conso
 
 
 def closing_line(report: RunReport) -> str:
-    """`121 passed, 2 failed, 3 skipped, 4 xfail`, and whether that is all. Of the last ones, only those that there are."""
+    """`121 passed, 2 failed, 3 skipped, 4 xfail`, and the reason if the run is incomplete. xfail, flaky and XPASS are left out
+    if they are 0."""
     counts = report.count()
     passed, skipped, xfail, flaky = (
         counts.get(outcome, 0) for outcome in (Outcome.PASS, Outcome.SKIP, Outcome.XFAIL, Outcome.FLAKY)

@@ -1,7 +1,7 @@
 """Read the claims of a series (claims.toml: values that a guest must show without and with the series) and its measures
 (bench.toml: costs, with their limits).
 
-A mistake in these files must not switch a case or a limit off: whatever cannot be meant is a UserError with file and line."""
+A mistake in these files must not switch a case or a limit off: an entry that makes no sense is a UserError with file and line."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _read(path: Path, kind: type[T]) -> tuple[T, _File] | None:
 
 
 def _check_entries(document: _File, table: str, entries: Sequence[Entry], needed: Sequence[str]) -> None:
-    """There is at least one; each has a name of its own, all that it needs, and a deadline."""
+    """Check that there is at least one entry, and that each has a unique name, the `needed` keys and a deadline."""
     if not entries:
         raise UserError(f"{document.where(table)}: no [[{table}]]", hint="a file without any must not be there")
     names: set[str] = set()
@@ -121,7 +121,7 @@ def _check_entries(document: _File, table: str, entries: Sequence[Entry], needed
         if empty := [key for key in ("case", *needed) if not getattr(entry, key).strip()]:
             raise place.error(f"no {empty[0]}", "without it, the case can never be wrong: write it down", empty[0])
         if entry.case in names:
-            raise place.error("is there twice", "a case needs a name of its own: rename one of them", "case")
+            raise place.error("is listed twice", "a case needs a name of its own: rename one of them", "case")
         if not (math.isfinite(entry.seconds) and entry.seconds > 0):
             raise place.error(f"a deadline of {entry.seconds:g} seconds", "give a number of seconds above 0", "seconds")
         names.add(entry.case)
@@ -130,7 +130,11 @@ def _check_entries(document: _File, table: str, entries: Sequence[Entry], needed
 def _check_claim(entry: Claim, place: _Place) -> None:
     if bool(entry.base.strip()) == bool(entry.not_on_base.strip()):
         key = "not-on-base" if entry.not_on_base else "base"
-        raise place.error("one of base and not-on-base is needed", "either it is tried without the series or it is not", key)
+        raise place.error(
+            "one of base and not-on-base is needed",
+            "write base, the value without the series, or not-on-base, the reason why it is not tried there",
+            key,
+        )
     if entry.not_on_base and entry.base_on:
         raise place.error("base-on beside not-on-base", "it is not tried without the series: remove one of them", "base-on")
     for key, values in (("base-on", entry.base_on), ("patched-on", entry.patched_on)):
@@ -141,7 +145,9 @@ def _check_claim(entry: Claim, place: _Place) -> None:
     patched = [(("patched",), entry.patched), *((("patched-on", name), value) for name, value in entry.patched_on.items())]
     for keys, value in patched:
         if value == ABSENT:
-            raise place.error(f"'{ABSENT}' with the series", "with the series, what a claim needs must be there", *keys)
+            raise place.error(
+                f"'{ABSENT}' with the series", "only base may be that: write the value that a guest with the series shows", *keys
+            )
 
 
 def _check_limits(entry: Measure, place: _Place) -> None:
@@ -160,7 +166,7 @@ def _check_limits(entry: Measure, place: _Place) -> None:
             what = f"no value of {name} is within {low:g} and {high:g}"
             raise place.error(what, "at-least is 0 or more, and at-most no less than that", "at-least", name)
         if low == 0 and not entry.may_be_zero:
-            hint = "what costs nothing was not measured: raise it, or add may-be-zero = true"
+            hint = "a value of 0 means that nothing was measured: raise the limit, or add may-be-zero = true"
             raise place.error(f"at-least of {name} is 0", hint, "at-least", name)
     if entry.limits_for and not entry.at_most:
         raise place.error("limits-for without limits", "add at-least and at-most, or remove it", "limits-for")

@@ -1,7 +1,7 @@
-"""Prove that the symbols that claims and measures depend on exist.
+"""Check that the configuration symbols exist that claims and measures depend on.
 
-A condition on a symbol that no Kconfig file defines is never met, so a typing error in one would switch off the case, or its
-limits. The kernel's own tools do not notice: to Kconfig, an unknown symbol is one that is not set."""
+A condition on a symbol that no Kconfig file defines is never met, so a typing error would switch off the case or its limits.
+The kernel's own tools do not notice it: for Kconfig, an unknown symbol is not set."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def check(conditions: Iterable[Condition], store: Store, commit: str, patches: I
 
 
 def defined_in(store: Store, commit: str, symbols: Collection[str]) -> set[str]:
-    """Those of the `symbols` that a Kconfig file of the tree at `commit` defines."""
+    """The subset of `symbols` that a Kconfig file of the tree at `commit` defines."""
     pattern = rf"^[[:space:]]*(menu)?config[[:space:]]+({'|'.join(sorted(symbols))})[[:space:]]*$"
     found = store.git("grep", "-h", "-E", "-e", pattern, commit, "--", ":(glob)**/Kconfig*", check=False)
     if found.returncode not in (0, 1):  # 1: nothing matched

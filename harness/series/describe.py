@@ -1,4 +1,4 @@
-"""Read series.toml: what a series is, what it needs, which cases must run."""
+"""Read series.toml: the description of a series, its fragment and the cases that must run with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"\d+\.\d+(\.\d+)?(-rc\d+)?")
 
 
 class Description(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """series.toml."""
+    """The content of series.toml."""
 
     description: str = ""
     tested_on: tuple[str, ...] = ()
@@ -32,7 +32,7 @@ class Description(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab
 
 
 def described(directory: Path, series: Series) -> Series:
-    """The series with what stands beside its patches. Raises UserError for what names nothing."""
+    """The series with the content of series.toml, claims.toml and bench.toml. Raises UserError for a name that does not exist."""
     path = directory / NAME
     description, lines = read(path)
     _check(path, description, lines, series)
@@ -54,14 +54,14 @@ def described(directory: Path, series: Series) -> Series:
 
 
 def read(path: Path) -> tuple[Description, Lines]:
-    """An empty description if there is no such file. Raises UserError, with the line, for one that is damaged."""
+    """The description and its lines; empty if there is no such file. Raises UserError, with the line, for an invalid file."""
     if not path.exists():
         return Description(), Lines("")
     return datafile.read(path, Description, _HINT)
 
 
 def wrong(series: Series, *keys: str | int, message: str, hint: str) -> UserError:
-    """The error to raise for what a series' own series.toml says at `keys`."""
+    """The error to raise for the value at `keys` in the series' series.toml."""
     path = (series.home or Path()) / NAME
     return datafile.bad(path, read(path)[1].of(*keys), message, hint)
 
@@ -84,9 +84,11 @@ def _check(path: Path, description: Description, lines: Lines, series: Series) -
             if not any(name.startswith(f"{index}-") for name in names):
                 line = lines.of("origin", "patch", number, "patches")
                 hint = "patches = the numbers of this series' patches: NNNN"
-                raise datafile.bad(path, line, f"'{original.title}' should be in {index}, which is not there", hint)
+                raise datafile.bad(
+                    path, line, f"'{original.title}' refers to patch {index}, which the series does not have", hint
+                )
     for number, argued in enumerate(description.checkpatch):
         if not fnmatch.filter(names, argued.patch):
             line = lines.of("checkpatch", number, "patch")
             hint = "patch = a glob over the names of this series' patches"
-            raise datafile.bad(path, line, f"no patch is named like '{argued.patch}'", hint)
+            raise datafile.bad(path, line, f"no patch of the series matches '{argued.patch}'", hint)

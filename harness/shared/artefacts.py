@@ -65,7 +65,7 @@ class Artefacts:
         return False
 
     def reject(self, kind: str, digest: str) -> None:
-        """What was fetched is not what it should be: the next `store` replaces it."""
+        """Mark a fetched artefact as damaged, so that the next `store` replaces it."""
         self._damaged.add(digest)
         self._say(f"shared cache: {kind}/{digest} is damaged, and made again")
 

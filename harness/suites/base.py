@@ -64,7 +64,7 @@ class Suite:
 
     name: str
     cases: tuple[str, ...] | None = None
-    """The names of its cases, if they are the same for every kernel; None if the kernel or the series brings them."""
+    """The names of its cases, if they are the same for every kernel; None if they depend on the kernel or the series."""
     in_order: bool = False
     """Its cases build upon each other: one guest runs them all, as they were planned."""
     counts: bool = False
@@ -81,7 +81,7 @@ class Suite:
         return iter(())
 
     def concerns(self, result: CaseResult, selection: Selection) -> bool:
-        """Whether a result of `judge_boot` is reported where these cases are wanted."""
+        """True if a result of `judge_boot` belongs to the selected cases and is reported."""
         return selection.wants(result.name)
 
     def plan(self, target: Target) -> list[Case]:

@@ -1,7 +1,7 @@
-"""Suite `bench`: what things cost, measured by the scripts of the series' bench.toml, which print one number. The guest has one
+"""Suite `bench`: costs, measured by the scripts of the series' bench.toml, each of which prints one number. The guest has one
 CPU and QEMU counts its instructions, one a nanosecond (-icount shift=0,sleep=off): exact, and the same on every machine.
 
-Limits have two sides. What costs less than `at-least` was most likely not measured: a probe that never fires is cheap."""
+Limits have two sides. A value below `at-least` most likely means that nothing was measured: a probe that never fires is cheap."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def _judge(measure: Measure, target: Target, value: float, answer: Value) -> Cas
 
 
 def _plausible(measure: Measure, value: float) -> str:
-    """The reason why the value is no cost at all, on whatever kernel; empty if it may be one."""
+    """The reason why the value cannot be a cost on any kernel; empty if it can."""
     if value < 0:
         return "a cost is not negative"
     return "" if value > 0 or measure.may_be_zero else "nothing was measured"
 
 
 def _within(measure: Measure, target: Target, value: float) -> tuple[str, str]:
-    """The reason why the value is red, if it is, and the limits that the series has here, for a message."""
+    """The reason why the value is red (empty if it is green), and the limits on this architecture, for a message."""
     low, high = measure.at_least.get(target.arch), measure.at_most.get(target.arch)
     sides = [f", at least {low:.12g}"] if low is not None else []
     sides += [f", at most {high:.12g}"] if high is not None else []
@@ -61,9 +61,9 @@ def _within(measure: Measure, target: Target, value: float) -> tuple[str, str]:
         f"CONFIG_{symbol}={setting}" for symbol, setting in measure.limits_for.items() if _setting(target, symbol) != setting
     ]
     if other:
-        return "", f"{limits} with {' and '.join(other)}, which this kernel has not"
+        return "", f"{limits} with {' and '.join(other)}, which this kernel does not have"
     if low is not None and value < low:
-        return "too little to be true", limits
+        return "too little to be a real cost", limits
     return ("too much" if high is not None and value > high else ""), limits
 
 

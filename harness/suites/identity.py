@@ -18,11 +18,11 @@ _LINE = re.compile(r"(?P<id>[0-9a-f]{40}|none) (?P<file>\S.*)")
 _SECONDS = 20.0
 _SECONDS_OF_MODULE = 0.05
 _MOST = 5
-"""Modules that are named in a diagnostic."""
+"""Maximum number of modules that a diagnostic names."""
 
 
 def prove(guest: Guest, kernel: Kernel) -> CaseResult:
-    """The result of the case. Skipped, with the reason, if nothing is known of the kernel. Raises GuestGone."""
+    """The result of the case. Skipped, with the reason, if the kernel's build id is not known. Raises GuestGone."""
     seconds = _SECONDS + _SECONDS_OF_MODULE * len(kernel.module_ids)
     answer = guest.run(_SCRIPT, label=f"boot:{NAME}", seconds=seconds)
     lines = filter(None, map(_LINE.fullmatch, answer.output.splitlines()))
@@ -30,7 +30,7 @@ def prove(guest: Guest, kernel: Kernel) -> CaseResult:
     running = seen.pop(_NOTES, "")
     log = answer.output
     if running in ("", "none"):
-        why = f"the guest did not tell its kernel's build id (exit status {answer.status})"
+        why = f"the guest reported no build id of its kernel (exit status {answer.status})"
         return CaseResult("boot", NAME, Outcome.FAIL, answer.seconds, why, log)
     if kernel.build_ids and running not in kernel.build_ids:
         why = f"the guest runs the kernel {running}, but {' or '.join(kernel.build_ids)} is the one to be tested"
@@ -38,9 +38,9 @@ def prove(guest: Guest, kernel: Kernel) -> CaseResult:
     if wrong := sorted(seen.items() ^ kernel.module_ids.items()):
         names = list(dict.fromkeys(name for name, _ in wrong))
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-        why = f"modules of another build, too many or missing: {', '.join(names[:_MOST])}{more}"
+        why = f"modules that are missing, from another build, or not part of this one: {', '.join(names[:_MOST])}{more}"
         return CaseResult("boot", NAME, Outcome.FAIL, answer.seconds, why, log)
     if not kernel.build_ids:
-        why = f"the guest runs the kernel {running}; nothing is known of the image: no build id is found in it"
+        why = f"not proved: the guest runs the kernel {running}, but the image holds no readable build id to compare with"
         return CaseResult("boot", NAME, Outcome.SKIP, answer.seconds, why)
     return CaseResult("boot", NAME, Outcome.PASS, answer.seconds, running)

@@ -1,4 +1,4 @@
-"""Which of the tests that run while the kernel boots was in flight when the kernel reported trouble."""
+"""Find the boot-time test that was running when the kernel reported a splat."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from harness.suites.titles import titles
 _BEGIN = re.compile(r"\s*(?:K?TAP version \d|# Subtest: )")
 _RESULT = re.compile(r"(?P<nest>[\s#]*)(?:not )?ok (?P<number>\d+)(?P<name>[^#]*)")
 _MARK = "the case in flight"
-"""Stands for the name of a result while it is looked for."""
+"""Replaces the name of one result in a copy of the log, so that the parser shows its full name."""
 
 
 def crashed(suite: str, name: str, splats: Sequence[Splat], result: CaseResult | None = None) -> CaseResult:
-    """The case in which the kernel reported `splats`. `result` is what the test itself reported, if it did."""
+    """The case in which the kernel reported `splats`. `result` is the test's own result; None if it
+    reported none."""
     own = f"the test itself: {result.outcome}\n{result.diagnostic}".strip() if result else ""
     log = "\n".join(filter(None, [*(splat.text for splat in splats), own]))
     return CaseResult(suite, name, Outcome.CRASH, diagnostic="\n".join(titles(splats)), log=log)
 
 
 def kunit(suite: str, lines: Sequence[str]) -> Iterator[CaseResult]:
-    """The cases of a KTAP log. One is a crash if the kernel reported trouble before its result and
-    after that of the case before it."""
+    """The cases of a KTAP log. A case is a crash if the kernel reported a splat after the previous case's
+    result and before its own."""
     cases = [CaseResult(suite, case.name, case.outcome, diagnostic=case.diagnostic) for case in ktap.parse(lines)]
     found: dict[str, list[Splat]] = {}
     for splat in scan(lines):
@@ -39,7 +40,7 @@ def kunit(suite: str, lines: Sequence[str]) -> Iterator[CaseResult]:
 
 
 def _in_flight(lines: Sequence[str], index: int) -> str:
-    """The name of the first case that has its result behind line `index`, if the log has begun."""
+    """The name of the first case whose result comes after line `index`; empty if KTAP has not begun by then."""
     messages = [without_printk_prefix(line) for line in lines]
     if not any(_BEGIN.match(message) for message in messages[:index]):
         return ""
@@ -47,7 +48,7 @@ def _in_flight(lines: Sequence[str], index: int) -> str:
     number, match = next(results, (0, None))
     if match is None:
         return ""
-    # Where the result stands among others, and below which names, the parser knows.
+    # Only the parser knows the names of the parents, so it reads a copy of the log with a marked result.
     marked = [*lines]
     marked[number] = f"{match['nest']}not ok {match['number']} {_MARK}"
     name = match["name"].strip().removeprefix("- ")

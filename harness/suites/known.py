@@ -22,12 +22,12 @@ from harness.model import WARNINGS, CasePattern, CaseResult, Outcome
 _HINT = "docs/adding.md, `A known failure`, says what an entry needs"
 
 _TOOLCHAINS = ("gcc", "llvm", "*", "?", "[")
-"""How the name of a toolchain, or a glob for it, begins."""
+"""The beginnings of toolchain names and of globs for them."""
 
 _OF_THE_TEST = (Outcome.FAIL, Outcome.UNRESOLVED)
 """The red outcomes that a test reports itself."""
 _NEVER = (Outcome.PASS, Outcome.SKIP, Outcome.XFAIL, Outcome.ERROR)
-"""Outcomes that are no failure of the kernel: green ones, and an error, which is the harness's own."""
+"""Outcomes that are no failure of the kernel: green ones, and errors, which are failures of the harness."""
 
 _OTHER_REPORTS = (
     "kernel BUG at kernel/other/file.c:300!",
@@ -67,27 +67,27 @@ _OTHER_REPORTS = (
     "refcount_t: underflow; use-after-free.",
     "list_del corruption. prev->next should be ffff888003b1d010, but was 0000000000000000.",
 )
-"""Titles of reports that have nothing to do with any entry. A glob for a crash that matches one of them names no report: it
-would cover whatever else the kernel reports during that case."""
+"""Titles of reports that belong to no entry. A glob for a crash that matches one of them is too general: it would also cover
+other reports of the kernel during that case."""
 
 
 class Known(CasePattern, frozen=True, rename="kebab"):
     """A failure that is expected on a kernel of one of `versions` (">=6.12,<6.14"), built by a `toolchain` (a glob)."""
 
     outcome: tuple[Outcome, ...] = ()
-    """The outcomes that are meant."""
+    """The red outcomes that the entry covers."""
     diagnostic: tuple[str, ...] = ()
     """Globs. Each line of the result's diagnostic must match one of them: of a crash, the titles of all its reports."""
     versions: str = ""
     any_version: str = ""
-    """Why it holds for every kernel, in place of `versions`."""
+    """The reason why every kernel has the failure; written in place of `versions`."""
     link: str = ""
-    """Where it was reported or fixed."""
+    """URL of the report or of the fix."""
     fixed_by: tuple[str, ...] = ()
     """Series, by name, that fix it: with one of them applied, the failure is red."""
     toolchain: str = "*"
     hangs: bool = False
-    """The case hangs the machine for good, so it is not run; what it reports if it is run all the same is not covered."""
+    """The case hangs the machine forever, so it is not run. If it is run anyway, the entry does not cover its failure."""
 
     def __post_init__(self) -> None:
         if problem := next(self._problems(), ""):
@@ -99,13 +99,13 @@ class Known(CasePattern, frozen=True, rename="kebab"):
 
     @property
     def key(self) -> str:
-        """Tells entries apart, from run to run: it changes with what the entry covers, not with its reason or versions."""
+        """Identifies the entry in the history of runs. It depends on what the entry covers, not on its reason or versions."""
         parts = (self.case, *sorted(self.arch), self.toolchain, *sorted(self.outcome), *sorted(self.diagnostic), self.hangs)
         return hashlib.sha256("\0".join(map(str, parts)).encode()).hexdigest()[:12]
 
     def meant_for(self, version: str) -> bool:
-        """Whether it holds for a kernel of that version or release. Without `versions` it holds for all, with them for none
-        whose version is not known."""
+        """True if the entry applies to a kernel of that version or release. Without `versions` it applies to all kernels; with
+        them, it does not apply to a kernel whose version is unknown."""
         number = _comparable(version)
         return not self.versions or (number is not None and SpecifierSet(self.versions).contains(number))
 
@@ -113,7 +113,7 @@ class Known(CasePattern, frozen=True, rename="kebab"):
         return fnmatch.fnmatchcase(case, self.case)
 
     def covers(self, result: CaseResult) -> bool:
-        """Whether the failure is the one that is meant. Of a case that was tried again, every red try must be."""
+        """True if the entry covers the result. If the case was tried again, the entry must cover every red try."""
         tries = [one for one in result.tries if not one.outcome.green] or [result]
         meant = {*self.outcome, *_OF_THE_TEST} if Outcome.FLAKY in self.outcome else {*self.outcome}
         return (
@@ -127,7 +127,7 @@ class Known(CasePattern, frozen=True, rename="kebab"):
         if not self.reason.strip():
             yield "no reason: say why it fails on an unpatched kernel"
         if not self.toolchain.startswith(_TOOLCHAINS):
-            yield f"the toolchain '{self.toolchain}' is none: a glob such as gcc or llvm*"
+            yield f"the toolchain '{self.toolchain}' does not exist: write gcc, llvm, or a glob such as llvm*"
         yield from self._wrong_outcomes()
         yield from self._wrong_diagnostics()
         yield from self._wrong_versions()
@@ -174,7 +174,8 @@ def _matches(line: str, globs: Iterable[str]) -> bool:
 
 
 def _comparable(version: str) -> Version | None:
-    """Of a kernel's version or release: 6.12.117, 6.18-rc3 (what 6.18 brings or fixes came before its rc1), 6.1.0-56-amd64."""
+    """The numbers of a kernel's version or release, such as 6.12.117, 6.18-rc3 or 6.1.0-56-amd64. A release candidate counts as
+    the release, because features come before rc1."""
     found = re.match(r"\d+(\.\d+)*", version)
     return Version(found[0]) if found else None
 
@@ -186,7 +187,7 @@ def _wrong_range(versions: str) -> Iterator[str]:
     except (InvalidSpecifier, InvalidVersion):
         yield f'versions are like ">=6.12,<6.14", not "{versions}"'
         return
-    # If any version is in the range, one of these is: those of the bounds, their next ones, and the lowest of all.
+    # If the range is not empty, it contains a bound, the version just above a bound, or the lowest version of all.
     candidates = [*bounds, *(Version(f"{bound}.1") for bound in bounds), Version("0")]
     if not any(map(range_.contains, candidates)):
         yield f'no version is in "{versions}": the lower bound comes first, as in ">=6.12,<6.14"'
@@ -203,7 +204,7 @@ def read_known(path: Path | None = None) -> tuple[Known, ...]:
 
 
 def read_with_lines(path: Path | None = None) -> list[tuple[Known, int]]:
-    """The same, each entry with its line in the file."""
+    """As `read_known`, with the line of each entry in the file."""
     path = path or paths.CONFIGS / "known.toml"
     file, lines = datafile.read(path, _KnownFile, _HINT)
     _check(path, file.known, lines)
@@ -211,7 +212,7 @@ def read_with_lines(path: Path | None = None) -> list[tuple[Known, int]]:
 
 
 def _check(path: Path, known: Iterable[Known], lines: Lines) -> None:
-    """What an entry alone cannot tell. Raises UserError."""
+    """Check what concerns other entries and the harness's data. Raises UserError."""
     seen: dict[str, int] = {}
     for number, entry in enumerate(known):
         line = lines.of("known", number)
@@ -229,4 +230,4 @@ def _check(path: Path, known: Iterable[Known], lines: Lines) -> None:
                 where = lines.of("known", number, "fixed-by")
                 raise datafile.bad(path, where, f"there is no bundled series '{name}'", "fixed-by names folders of patches/")
         if (first := seen.setdefault(entry.key, line)) != line:
-            raise datafile.bad(path, line, f"the same entry as in line {first}", "one of the two says nothing: remove it")
+            raise datafile.bad(path, line, f"the same entry as in line {first}", "remove one of the two")

@@ -33,7 +33,7 @@ class KunitSuite(Suite):
                 yield self._lost(suite, f"CONFIG_{symbol}=y, but it never reported")
 
     def concerns(self, result: CaseResult, selection: Selection) -> bool:
-        """A hole in the log concerns every selection that what is missing may belong to."""
+        """A lost result concerns every selection that the missing cases may belong to."""
         if selection.wants(result.name):
             return True
         suite, dot, _ = result.name.partition(".")
@@ -45,8 +45,8 @@ class KunitSuite(Suite):
 
 
 def _with_cases(result: CaseResult) -> CaseResult:
-    """A suite without cases prints SKIP (kunit_suite_has_succeeded() in lib/kunit/test.c), so that of one that passed without a
-    case, the log has lost all of them."""
+    """The result, but `lost` if a suite passed without a case. A suite without cases prints SKIP (kunit_suite_has_succeeded() in
+    lib/kunit/test.c), so the log has lost the cases of one that passed."""
     if result.outcome is Outcome.PASS and "." not in result.name:
         why = "the suite passed, but the log has none of its cases"
         return msgspec.structs.replace(result, outcome=Outcome.LOST, diagnostic=why)

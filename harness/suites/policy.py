@@ -1,4 +1,4 @@
-"""What a result counts as: known failures become xfail, must-run cases that did not run become red."""
+"""Decide the final outcome of a result: known failures become xfail, must-run cases that did not run become red."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Policy:
         ]
         self._must_run = [entry for entry in must_run if not entry.arch or arch in entry.arch]
         self._seen: dict[str, Outcome] = {}
-        """The outcome of each case, by id: red once is red for good, unless a result with all its tries takes its place."""
+        """The outcome of each case, by id. A red outcome stays, unless a result with all its tries replaces it."""
 
     @property
     def _known(self) -> list[Known]:
@@ -61,17 +61,17 @@ class Policy:
         return judged
 
     def note(self, judged: CaseResult) -> None:
-        """Remember a result that was judged before."""
+        """Record the outcome of a result that `judge` has returned, now or before the run was resumed."""
         earlier = self._seen.get(judged.id)
         if earlier is None or judged.tries or (earlier.green and not judged.outcome.green):
             self._seen[judged.id] = judged.outcome
 
     def _judge(self, result: CaseResult) -> CaseResult:
         if (result.suite in BUILT and result.id != WARNINGS) or result.id == _IDENTITY:
-            return result  # without a kernel, or with another one, nothing is tested: no reason makes that green
+            return result  # a failed build or a wrong kernel means that nothing was tested, so no known failure excuses it
         for pattern in self._must_run:
             if fnmatch.fnmatchcase(result.id, pattern.case):
-                # The series stands on this case, so that no reason excuses it.
+                # The series depends on this case, so no known failure excuses it.
                 why = _PROVES_NOTHING.get(result.outcome)
                 return _changed(result, Outcome.FAIL, f"{why}: {pattern.reason}") if why else result
         for entry in self._known:
@@ -80,7 +80,7 @@ class Policy:
         return result
 
     def outlived(self, selections: Sequence[Selection]) -> Iterator[tuple[Known, list[str]]]:
-        """XPASS: known failures of which no case failed, and the cases that passed instead. Of a glob, only if its whole suite
+        """XPASS: known failures of which no case failed, and the cases that passed instead. A glob counts only if its whole suite
         ran."""
         whole = {selection.suite for selection in selections if not selection.globs}
         for entry in self._known:

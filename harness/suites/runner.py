@@ -40,8 +40,8 @@ _LEEWAY = 3
 """A case has at least so many times what it took before: a machine is not always as busy as it was then."""
 
 _FRESH = 10
-"""How often a session replaces a guest that splatted: a kernel that splats at everything would boot as
-often as there are cases. What is green in a guest that is not replaced is lost: lockdep is off after
+"""How often a session replaces a guest that splatted. Without a limit, a kernel that splats in every case
+would boot for every case. Green results of a guest that is not replaced become lost: lockdep is off after
 its first report (debug_locks_off in lib/debug_locks.c), UBSAN reports each place once, and ftrace may
 have switched itself off."""
 
@@ -78,9 +78,9 @@ class _Serving:
         self.booted = False
         """The last time."""
         self.lost = False
-        """Its last guest was."""
+        """The last guest was lost."""
         self.clean = True
-        """Its last boot was, or nothing is known of it."""
+        """The last boot had no splat, or there was none yet."""
         self.boots = 0
         self.misboots = 0
         self.excuses = _MISBOOTS
@@ -113,7 +113,7 @@ class Session:
     ) -> None:
         """`quiet` are the kernel parameters for a boot that nobody judges: all but the first. `name` tells this session's guests
         from those of another one of the same kernel. `hangs` says why a case, by its id, must not be run unless it is named, if
-        so. `before` is what is not to be done once more. `explain` adds to the kernel's reports what its symbols tell. `known`
+        so. `before` is what is not to be done once more. `explain` adds source lines and symbols to the kernel's reports. `known`
         is true for a red case that an entry of known.toml covers: a splat at boot that is expected costs no case."""
         self._suites = suites
         self._target = target
@@ -196,15 +196,15 @@ class Session:
             try:
                 with self._start(self._quiet if now.judged else self._boot, log) as guest:
                     useful = self._use(guest, number, now)
-                # What the kernel printed until QEMU was gone has been read now. Of a guest that was lost,
-                # its case is red already, and an NMI of ours may have provoked more.
+                # By now all output of the kernel has been read, up to the end of QEMU. If the guest was lost, its case
+                # is red already, and our own NMI may have caused more reports.
                 if not now.lost and (complaints := _complaints(guest)):
                     self._emit(self._console(complaints, f"console after the last case{now.who}"))
                 if not useful:
                     break
             except PlaceLost:
-                # The way to it broke, which says nothing of the kernel; the next one is started elsewhere. What the
-                # kernel had reported by then is as true as ever.
+                # The connection to the host broke, which is no fault of the kernel; the next guest is started on another host.
+                # Reports that the kernel printed before that still count.
                 if guest and (splats := guest.console.take_splats()):
                     self._emit(self._console(Complaints(tuple(splats)), now.named("console")))
                 now.boots -= 1
@@ -225,7 +225,7 @@ class Session:
             return again
         now.booted = True
         if not proof.outcome.green:
-            # Whatever it says, it says of another kernel, and so would the next guest.
+            # The guest runs another kernel, so no result of it counts, and the next guest would run the same one.
             self._emit(msgspec.structs.replace(proof, name=now.named(proof.name)))
             self._unbootable = True
             return False
@@ -241,7 +241,7 @@ class Session:
         return True
 
     def _report_misboot(self, guest: Guest, complaints: Complaints, now: _Serving) -> None:
-        """The machine went wrong, which excuses what follows from it and nothing else."""
+        """Report a failed clock calibration. It excuses the reports that it is known to cause, and no others."""
         now.misboots += 1
         now.excuses -= 1
         now.boots -= 1
@@ -252,7 +252,7 @@ class Session:
         self._emit(CaseResult("boot", f"misboot {now.misboots}{now.who}", outcome, diagnostic=why, log=log))
 
     def _judge(self, guest: Guest, complaints: Complaints, now: _Serving, proof: CaseResult) -> str:
-        """Report what the boot showed. Returns why the guest is not to be trusted, if so."""
+        """Report the results of the boot. Returns the reason for distrust of the guest; empty if there is none."""
         distrust = ""
         if complaints:
             result = self._console(complaints, now.named("console"))
@@ -277,7 +277,7 @@ class Session:
                     self._emit(result)
 
     def _replace(self) -> bool:
-        """Whether a guest that splatted is to be replaced."""
+        """True if a guest that splatted is to be replaced; counts it."""
         with self._lock:
             if not self._fresh:
                 return False
@@ -286,8 +286,8 @@ class Session:
 
     def _take_cases(self, guest: Guest, number: int, now: _Serving, distrust: str) -> None:
         """Until none is left, or the guest is gone, or cannot be trusted any more: a bug may have switched tracing off for good
-        (ftrace_kill in kernel/trace/ftrace.c), and then all that comes after it fails. `distrust` is why it cannot be trusted
-        from the beginning."""
+        (ftrace_kill in kernel/trace/ftrace.c), and then all that comes after it fails. `distrust` is the reason why it
+        cannot be trusted from the beginning."""
         while planned := self._take(number):
             try:
                 results = planned.suite.run(self._with_deadline(planned, guest), guest, self._target)
@@ -311,7 +311,7 @@ class Session:
         now.lost = not self._end(guest, now.who)
 
     def _end(self, guest: Guest, who: str) -> bool:
-        """Whether the guest lives to the end."""
+        """Check that the guest still answers after its last case. False if it does not, which is reported."""
         try:
             guest.ping("end")
         except GuestGone as error:
@@ -328,10 +328,10 @@ class Session:
         title = complaints.splats[0].title
         if planned.suite.in_order:
             return f"its guest had splatted in an earlier case ({planned.case.label}): {title}"
-        return f"its guest had splatted before ({title}), and {_FRESH} guests that had were replaced already"
+        return f"its guest had splatted before ({title}), and {_FRESH} such guests were replaced already, which is the limit"
 
     def _way_broke(self, planned: _Planned, guest: Guest) -> None:
-        """Nothing is known of the case, and it runs again; unless the kernel had complained already."""
+        """The connection broke during a case, so the case runs again; but if the kernel has splatted, that is its result."""
         complaints = _complaints(guest)
         if not complaints.splats:
             self._give_back(planned)
@@ -340,7 +340,7 @@ class Session:
         self._lose_the_order(planned)
 
     def _lose_the_order(self, planned: _Planned) -> None:
-        """What builds upon a case of a guest that is gone."""
+        """Report the cases as lost that depend on earlier cases in a guest that is gone."""
         while planned.suite.in_order and self._in_order:
             self._lose(self._in_order.popleft(), "the guest that ran what comes before it is gone")
 
@@ -372,5 +372,5 @@ class Session:
 
 
 def _complaints(guest: Guest) -> Complaints:
-    """Those since the last call."""
+    """The kernel's reports and the gaps in the console since the last call."""
     return Complaints(tuple(guest.console.take_splats()), tuple(guest.console.take_gaps()))

@@ -8,8 +8,8 @@ from harness.logs.splat import Splat
 
 
 def titles(splats: Iterable[Splat]) -> Iterator[str]:
-    """A line for each report, with its function, and one for each report that followed as part of it: a BUG or a panic behind a
-    known report is another failure, and the title of an oops alone does not tell which one it is."""
+    """A line for each report, with its function, and one for each report that followed as part of it: a BUG or a panic after a
+    known report is another failure, and the title of an oops alone does not identify it."""
     for splat in splats:
         yield splat.title if splat.function in splat.title else f"{splat.title} in {splat.function}"
         yield from splat.sequels

@@ -1,4 +1,4 @@
-"""Which known failures still apply: each entry of known.toml beside what the history of runs has of its cases."""
+"""Find out which known failures still apply: compare each entry of known.toml with the history of its cases."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from harness.results.history import Ran
 from harness.suites.known import Known
 
 _VARYING = re.compile(r"\b0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+")
-"""What differs from one report of a failure to the next: addresses, numbers of processes and lines."""
+"""Parts that differ between two reports of the same failure: addresses, process ids, line numbers."""
 _UNTESTED = (Outcome.SKIP, Outcome.ERROR)
 
 
 class Usage(Struct, frozen=True):
-    """An entry, and where it applied."""
+    """An entry and the results that it covered."""
 
     entry: Known
     key: str
     line: int
-    """In the file that lists it."""
+    """The line of the entry in known.toml."""
     last: Ran | None
     """The newest result that it covered; None if there is none."""
     runs_since: int
-    """Later runs that ran one of its cases where the entry is meant to apply, and in which it covered none."""
+    """Number of later runs that ran a case of the entry, on a kernel to which it applies, without a failure to cover."""
     stale: bool
-    """It has not been seen for as many runs as were asked for."""
+    """`runs_since` has reached the limit that the user gave."""
     diagnostics: tuple[str, ...]
-    """Those that it covered, the newest of each kind first: alike are those that differ in numbers only."""
+    """The diagnostics that it covered, the newest first. Of those that differ in numbers only, the newest is listed."""
 
     @property
     def remarks(self) -> list[str]:
-        """What somebody should look at."""
+        """Messages about entries that a person should check."""
         found = []
         if self.stale:
             found.append(f"not seen for {self.runs_since} runs: remove it if the failure is fixed")
@@ -56,7 +56,7 @@ def usage(entry: Known, line: int, ran: Sequence[Ran], stale: int) -> Usage:
 
 
 def _meant(entry: Known, one: Ran) -> bool:
-    """Whether the entry was to be looked at for that result. What its toolchain was is not known of an old run."""
+    """True if the entry applies to that result. The history of old runs has no toolchain, so an entry with one does not."""
     return (
         entry.applies_to(one.case)
         and (not entry.arch or one.arch in entry.arch)

@@ -1,5 +1,5 @@
-"""One value out of a guest. The scripts of claims and of measures print it as `value: ...`; the guest sources qemu/guest/claims
-first, which makes them strict and has their helpers."""
+"""Get one value from a guest. The scripts of claims and measures print it as `value: ...`. Each script first sources
+qemu/guest/claims, which makes the shell strict and defines helper functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Value(Struct, frozen=True):
     text: str
     """Empty if there was none."""
     why: str = ""
-    """The reason why there was none."""
+    """The reason why there is no value; empty if there is one."""
     log: str = ""
     seconds: float = 0.0
 

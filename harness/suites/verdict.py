@@ -1,5 +1,5 @@
-"""What becomes of a case: what its suite says, what the kernel and the console say, and what ended its
-guest, put together. No I/O, no state."""
+"""Compute the result of a case from its suite's result, the kernel's reports, gaps in the console and the
+end of its guest. No I/O, no state."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from harness.model import CaseResult, Outcome
 from harness.suites.titles import titles
 
 Explain = Callable[[str], str]
-"""Adds to the kernel's reports what its symbols tell."""
+"""Adds source lines and symbols to a kernel report."""
 
 
 class Complaints(Struct, frozen=True):
-    """What went wrong on the console while something ran: reports of the kernel, and `gaps`, which say
-    why lines of it may be missing."""
+    """Problems on the console while something ran: kernel reports, and `gaps`, the reasons why lines may
+    be missing."""
 
     splats: tuple[Splat, ...] = ()
     gaps: tuple[str, ...] = ()
@@ -29,12 +29,12 @@ class Complaints(Struct, frozen=True):
 
     @property
     def outcome(self) -> Outcome:
-        """A report may be among lines that are missing: nothing that was tested there is proved."""
+        """Missing lines may have held a report, so a gap proves nothing and counts as lost."""
         return Outcome.CRASH if self.splats else Outcome.LOST
 
     @property
     def titles(self) -> str:
-        """The diagnostic: one line each."""
+        """The diagnostic: one line for each report and each gap."""
         return "\n".join([*titles(self.splats), *self.gaps])
 
     def log(self, explain: Explain) -> str:
@@ -43,12 +43,12 @@ class Complaints(Struct, frozen=True):
 
 
 def console(name: str, complaints: Complaints, explain: Explain) -> CaseResult:
-    """The case of suite boot that reports complaints which no other case has."""
+    """The case of suite boot that reports problems outside of any other case."""
     return CaseResult("boot", name, complaints.outcome, diagnostic=complaints.titles, log=complaints.log(explain))
 
 
 def gone(error: GuestGone, explain: Explain) -> tuple[Outcome, str, str]:
-    """Outcome, diagnostic and log of what ran when the guest was lost."""
+    """Outcome, diagnostic and log of the case that ran when the guest was lost."""
     if not error.splats:
         outcome = Outcome.TIMEOUT if isinstance(error, GuestTimeout) else Outcome.LOST
         return outcome, error.message, explain(error.console)
@@ -67,8 +67,8 @@ def complete(
     distrust: str,
     explain: Explain,
 ) -> Iterator[CaseResult]:
-    """A result for each planned name. A name that was not reported is lost. Complaints count for more
-    than what the test said. In a guest with `distrust`, which is the reason for it, nothing is green."""
+    """A result for each planned name. A name that was not reported is lost. Complaints have
+    precedence over the test's own result. `distrust` is the reason why a green result does not count; empty if it does."""
     reported = {result.name: result for result in results}
     for name in names:
         result = reported.get(name) or _lost(suite, name, results)

@@ -24,11 +24,11 @@ from harness.cache import Cache, digest_of
 from harness.errors import CommandFailed, InfrastructureError, UserError
 
 NOT_BUILT = ("Documentation", "MAINTAINERS", "CREDITS", "LICENSES", "tools/testing")
-"""What no build reads, but for `_READ_ALL_THE_SAME`."""
+"""Files and folders that no build reads, except `_READ_ALL_THE_SAME`."""
 _READ_ALL_THE_SAME = ("Documentation/Kconfig",)
-"""The top Kconfig has it."""
+"""The top Kconfig file sources it."""
 _SPLIT = ("tools", "arch")
-"""Folders of which only some subfolders count."""
+"""Folders of which only some subfolders are part of the digest."""
 
 _CONFIGURES = re.compile(r"(?:\t|/)(?:Kconfig[^/]*|configs/.*)$|\t(?:scripts/|init/|Makefile$|arch/[^/]+/(?:Makefile$|tools/))")
 """Paths of what has a say in a configuration: Kconfig files, and what tries the compiler for them."""
@@ -166,12 +166,12 @@ class Store:
         return self.rev_parse(f"refs/harness/{ref}^{{commit}}")
 
     def tree(self, commit: str) -> str:
-        """The id of all of its content."""
+        """The id of the tree object: it covers the whole content of the commit."""
         return self.rev_parse(f"{commit}^{{tree}}")
 
     def work_tree(self, name: str, commit: str) -> Path:
-        """A work tree at `commit`, as it was committed. Moving one between commits touches only the files that differ; those are
-        newer then than whatever lies in the build directories beside it, so that make sees each of them as changed."""
+        """A work tree at `commit`, as it was committed. Moving one between commits touches only the files that differ; these get
+        a newer time than any file in the build directories beside it, so that make compiles each of them again."""
         path = self.cache.directory("work") / name / "source"
         # What a git that was killed left behind: the cache is locked, so there is no other.
         for lock in self.path.glob("worktrees/*/*.lock"):
@@ -189,12 +189,12 @@ class Store:
         process.run(["git", "-C", path, "clean", "--quiet", "-ffdx"])
         stamp = time.time_ns()
         if newest >= stamp:
-            # The machine's clock was set back: what is built from now on is older than what it is built into.
+            # The clock was set back: new objects would be older than those in the build directories, so make would be misled.
             for output in path.parent.iterdir():
                 if output != path and output.is_dir():
                     shutil.rmtree(output)
-        # A file system's clock ticks every few milliseconds, and make takes an object that is as old as its source for up to
-        # date.
+        # Set the times explicitly: the file system's clock has a resolution of milliseconds, and make regards an object that is
+        # as old as its source as up to date.
         for name in changed:
             with contextlib.suppress(FileNotFoundError):
                 os.utime(path / name, ns=(stamp, stamp), follow_symlinks=False)
@@ -211,8 +211,8 @@ class Store:
 
 
 def is_built(path: str, folders: Sequence[str]) -> bool:
-    """Whether a kernel is built from `path`, a file of the tree or a folder with a slash behind it, if its architecture has the
-    `folders` of arch/."""
+    """True if the build of a kernel may read `path`, a file of the tree or a folder with a slash at its end. `folders` are the
+    architecture's folders of arch/."""
     if path in _READ_ALL_THE_SAME:
         return True
     if any(path.startswith(f"{name}/") or path == name for name in NOT_BUILT):

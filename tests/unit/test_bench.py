@@ -144,7 +144,7 @@ def judged(
         ("460.00", Outcome.PASS, ""),
         ("230", Outcome.PASS, ""),
         ("460.01", Outcome.FAIL, ": too much"),
-        ("229.99", Outcome.FAIL, ": too little to be true"),
+        ("229.99", Outcome.FAIL, ": too little to be a real cost"),
         ("460000", Outcome.FAIL, ": too much"),
         ("0", Outcome.FAIL, ": nothing was measured"),
         ("0.00", Outcome.FAIL, ": nothing was measured"),
@@ -173,7 +173,7 @@ def test_either_side_holds_alone() -> None:
     """bench.toml is refused with one side alone; a limit that got here all the same is not switched off."""
     assert judged("value: 461\n", at_least={}).diagnostic == "461 instructions, at most 460: too much"
     assert judged("value: 1\n", at_least={}).outcome is Outcome.PASS
-    assert judged("value: 229\n", at_most={}).diagnostic == "229 instructions, at least 230: too little to be true"
+    assert judged("value: 229\n", at_most={}).diagnostic == "229 instructions, at least 230: too little to be a real cost"
     assert judged("value: 9999\n", at_most={}).outcome is Outcome.PASS
 
 
@@ -259,7 +259,9 @@ def test_limits_are_for_the_configuration_that_they_name() -> None:
     ):
         elsewhere = judged("value: 9999\n", limits_for=other)
         assert elsewhere.outcome is Outcome.PASS
-        assert elsewhere.diagnostic == f"9999 instructions, at least 230, at most 460 with {named}, which this kernel has not"
+        assert (
+            elsewhere.diagnostic == f"9999 instructions, at least 230, at most 460 with {named}, which this kernel does not have"
+        )
         assert judged("value: 0\n", limits_for=other).outcome is Outcome.FAIL
 
 

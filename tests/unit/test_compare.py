@@ -51,7 +51,7 @@ def test_what_is_not_in_both_is_not_compared_and_said(arch: str, whole: bool, tm
     assert not compare.compare(before, after)
     left_out = compare.uncompared(before, after)
     assert "arm64/last" in left_out
-    assert compare.worse(before, after)[0] == "arm64/last was whole, and is not any more"
+    assert compare.worse(before, after)[0] == "arm64/last was complete in the first run, and is not in the second"
     assert not compare.worse(before, before)
     assert "not whole in both: arm64/last" in compare.table([], left_out)
 
@@ -108,9 +108,9 @@ def test_what_is_worse(tmp_path: Path, was: Outcome | None, now: Outcome | None,
 def test_runs_that_have_nothing_in_common_are_no_better(tmp_path: Path) -> None:
     """Before the first one was whole, nothing can be worse: that is no comparison."""
     cut, whole = run(tmp_path / "1", {"x": PASS}, whole=False), run(tmp_path / "2", {"x": PASS})
-    assert compare.worse(cut, whole) == ["no job is whole in both runs: nothing was compared"]
+    assert compare.worse(cut, whole) == ["no job is complete in both runs: nothing was compared"]
     assert compare.worse(whole, whole) == []
-    assert compare.worse(whole, cut)[0] == "arm64/last was whole, and is not any more"
+    assert compare.worse(whole, cut)[0] == "arm64/last was complete in the first run, and is not in the second"
 
 
 def both(directory: Path, extra: dict[str, Outcome], whole: bool = True) -> RunReport:
@@ -150,7 +150,7 @@ def test_exit_code_of_the_command(tmp_path: Path) -> None:
     }
     assert "nothing was compared" in codes["cut cut"].stdout
     done = harness("compare", "--json", "green", "cut", cwd=tmp_path)
-    assert json.loads(done.stdout)["worse"] == ["arm64/last was whole, and is not any more", NOTHING]
+    assert json.loads(done.stdout)["worse"] == ["arm64/last was complete in the first run, and is not in the second", NOTHING]
 
 
-NOTHING = "no job is whole in both runs: nothing was compared"
+NOTHING = "no job is complete in both runs: nothing was compared"

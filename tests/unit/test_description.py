@@ -65,9 +65,9 @@ CHANGES = [
     ('arch = ["arm64"]', 'arch = ["arm46"]', 13, "unknown architecture 'arm46'"),
     ('reason = "it proves the series"', 'reason = " "', 7, "has no reason"),
     ('reason = "it proves the series"', "", 7, "reason"),
-    ('patch = "0001-*"', 'patch = "0007-*"', 23, "no patch is named like '0007-*'"),
+    ('patch = "0001-*"', 'patch = "0007-*"', 23, "no patch of the series matches '0007-*'"),
     ('reason = "so"', 'reason = ""', 20, "without a reason"),
-    ('patches = ["0001"]', 'patches = ["0007"]', 30, "'one' should be in 0007"),
+    ('patches = ["0001"]', 'patches = ["0007"]', 30, "'one' refers to patch 0007"),
     ('patches = ["0001"]', "patches = [1]", 30, "Expected `str`"),
     ('title = "theirs"', 'title = "theirs', 26, "Illegal character"),
 ]

@@ -59,15 +59,15 @@ def test_the_kernel_that_was_built(tmp_path: Path) -> None:
     ("answer", "why"),
     [
         (GOOD.replace(RUNNING, f"{OTHER} /sys/kernel/notes\n"), f"runs the kernel {OTHER}, but {OURS}"),
-        (f"{RUNNING}{OTHER} ./{MODULE}\n", f"modules of another build, too many or missing: {MODULE}"),
+        (f"{RUNNING}{OTHER} ./{MODULE}\n", f"modules that are missing, from another build, or not part of this one: {MODULE}"),
         (f"{RUNNING}none ./{MODULE}\n", MODULE),
         (RUNNING, MODULE),
         (f"{GOOD}{OURS} ./extra.ko\n", "extra.ko"),
-        ("", "did not tell its kernel's build id"),
-        ("sh: build-id: not found\n", "did not tell its kernel's build id"),
-        ("none /sys/kernel/notes\n", "did not tell its kernel's build id"),
-        (f"{OURS[:-1]} /sys/kernel/notes\n", "did not tell its kernel's build id"),
-        (f"{OURS} /sys/kernel/notes2\n", "did not tell its kernel's build id"),
+        ("", "reported no build id of its kernel"),
+        ("sh: build-id: not found\n", "reported no build id of its kernel"),
+        ("none /sys/kernel/notes\n", "reported no build id of its kernel"),
+        (f"{OURS[:-1]} /sys/kernel/notes\n", "reported no build id of its kernel"),
+        (f"{OURS} /sys/kernel/notes2\n", "reported no build id of its kernel"),
     ],
 )
 def test_another_kernel_or_another_module(tmp_path: Path, answer: str, why: str) -> None:
@@ -93,7 +93,7 @@ def test_a_prebuilt_kernel_is_one_of_those_in_its_image(tmp_path: Path) -> None:
 def test_a_prebuilt_kernel_of_which_nothing_is_known(tmp_path: Path) -> None:
     outcome, diagnostic = ask(tmp_path, GOOD, kernel(()))
     assert outcome is Outcome.SKIP
-    assert "nothing is known of the image" in diagnostic
+    assert "the image holds no readable build id" in diagnostic
     # Its modules are known all the same.
     assert ask(tmp_path, RUNNING, kernel(()))[0] is Outcome.FAIL
 
