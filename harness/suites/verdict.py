@@ -48,15 +48,19 @@ def console(name: str, complaints: Complaints, explain: Explain) -> CaseResult:
 
 
 def gone(error: GuestGone, explain: Explain) -> tuple[Outcome, str, str]:
-    """Outcome, diagnostic and log of what ran when the guest was lost."""
+    """Outcome, diagnostic and log of what ran when the guest was lost.
+
+    An oops or a panic explains the loss. A warning does not: then the loss is a line of the diagnostic, and so a known
+    failure that names the warning alone does not cover it."""
     if not error.splats:
         outcome = Outcome.TIMEOUT if isinstance(error, GuestTimeout) else Outcome.LOST
         return outcome, error.message, explain(error.console)
-    complaints = Complaints(tuple(error.splats))
+    complaints = Complaints(tuple(error.splats), tuple(error.gaps))
     log = complaints.log(explain)
     if isinstance(error, GuestTimeout):
         log += f"\n{error.message}\n{explain(error.console)}"
-    return complaints.outcome, complaints.titles, log
+    lost = "" if any(splat.stopped for splat in complaints.splats) else f"\n{error.message}"
+    return complaints.outcome, complaints.titles + lost, log
 
 
 def complete(
