@@ -450,3 +450,11 @@ def test_report_of_another_task_ends_none() -> None:
     warning = "WARNING: CPU: 0 PID: 1 at a.c:1 f+0x1/0x2"
     log = [f"[    1.0][   T10] {warning}", "[    1.0][   T20] BUG: odd", f"[    1.0][   T10] {PANIC}"]
     assert titles(log) == [("warning", (PANIC,)), ("bug", ())]
+
+
+@pytest.mark.parametrize("cut", ["\x1b", "\x1b[", "\x1b[0;3", "\x1b[0;1;31", "\x1b[31mred\x1b[0"])
+def test_report_that_cuts_into_the_colours_of_a_program(cut: str) -> None:
+    """systemd and boot scripts write colours to the console; the kernel prints wherever the line has got to."""
+    line = f"{cut}[   12.345678][   T50] BUG: KASAN: slab-use-after-free in made_up+0x1/0x2"
+    assert [one.title for one in splat.scan([line])] == ["BUG: KASAN: slab-use-after-free in made_up+0x1/0x2"]
+    assert len(splat.scan_file(io.BytesIO(line.encode()))) == 1
