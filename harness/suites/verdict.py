@@ -11,7 +11,7 @@ from msgspec import Struct
 from harness.guest import GuestGone, GuestTimeout
 from harness.logs.splat import Splat
 from harness.model import CaseResult, Outcome
-from harness.suites.titles import titles
+from harness.suites.titles import own_failure, titles
 
 Explain = Callable[[str], str]
 """Adds to the kernel's reports what its symbols tell."""
@@ -78,7 +78,9 @@ def complete(
         result = reported.get(name) or _lost(suite, name, results)
         if complaints:
             log = f"{complaints.log(explain)}\nthe test itself: {result.outcome}\n{result.log}".strip()
-            result = msgspec.structs.replace(result, outcome=complaints.outcome, diagnostic=complaints.titles, log=log)
+            own = [*own_failure(complaints.splats, result)] if complaints.splats else []
+            why = "\n".join([complaints.titles, *own, *(result.diagnostic.splitlines() if own else ())])
+            result = msgspec.structs.replace(result, outcome=complaints.outcome, diagnostic=why, log=log)
         elif distrust and result.outcome.green:
             why = f"{result.outcome}, but {distrust}"
             result = msgspec.structs.replace(result, outcome=Outcome.LOST, diagnostic=why)
