@@ -377,3 +377,24 @@ def test_every_xpass_is_told() -> None:
     policy = Policy("arm64", "gcc", entries, ())
     policy.judge(result(Outcome.PASS, "a.tc"))
     assert list(policy.outlived([Selection("ftracetest")])) == [(entries[3], ["ftracetest:a.tc"])]
+
+
+@pytest.mark.parametrize(
+    ("globs", "missed"),
+    [
+        ((), True),
+        (("*",), True),
+        (("fprobe_test.*",), True),
+        (("fprobe_test.test_e*",), True),
+        (("list_test.*", "fprobe_test.*"), True),
+        (("fprobe_test.test_entry",), False),
+        (("list_test.*",), False),
+    ],
+)
+def test_must_run_case_that_was_asked_for_is_missed(globs: tuple[str, ...], missed: bool) -> None:
+    """`--suite 'kunit:*'` asks for the same as `--suite kunit`."""
+    policy = Policy("x86_64", "gcc", (), [CasePattern("kunit:fprobe_test.test_exit", "the series is about it")])
+    for name in ("fprobe_test.test_entry", "list_test.one"):
+        policy.judge(CaseResult("kunit", name, Outcome.PASS))
+    missing = [one.id for one in policy.missing([Selection("kunit", globs)])]
+    assert missing == ["kunit:fprobe_test.test_exit"] * missed
