@@ -398,3 +398,10 @@ def test_must_run_case_that_was_asked_for_is_missed(globs: tuple[str, ...], miss
         policy.judge(CaseResult("kunit", name, Outcome.PASS))
     missing = [one.id for one in policy.missing([Selection("kunit", globs)])]
     assert missing == ["kunit:fprobe_test.test_exit"] * missed
+
+
+@pytest.mark.parametrize("name", ["identity", "identity of boot 2", "identity of guest 2", "identity of boot 3 of guest retry-1"])
+def test_another_kernel_is_no_known_failure_at_any_boot(name: str) -> None:
+    entry = known("boot:identity*", Outcome.FAIL, diagnostic=("the guest runs the kernel *",))
+    result = CaseResult("boot", name, Outcome.FAIL, diagnostic="the guest runs the kernel a, but b is the one to be tested")
+    assert Policy("x86_64", "gcc", [entry], ()).judge(result).outcome is Outcome.FAIL
