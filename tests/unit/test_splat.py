@@ -458,3 +458,12 @@ def test_report_that_cuts_into_the_colours_of_a_program(cut: str) -> None:
     line = f"{cut}[   12.345678][   T50] BUG: KASAN: slab-use-after-free in made_up+0x1/0x2"
     assert [one.title for one in splat.scan([line])] == ["BUG: KASAN: slab-use-after-free in made_up+0x1/0x2"]
     assert len(splat.scan_file(io.BytesIO(line.encode()))) == 1
+
+
+@pytest.mark.parametrize("text", ["ftrace failed to modify", "refcount_t: underflow; use-after-free.", "ODEBUG: free active"])
+def test_text_of_a_warning_has_one_warning(text: str) -> None:
+    """A second WARNING right behind it would hide behind a known failure that names the text."""
+    own = "WARNING: CPU: 0 PID: 7 at kernel/made_up.c:28 made_up_warning+0x1/0x2"
+    other = "WARNING: CPU: 0 PID: 7 at kernel/other.c:28 other_warning+0x1/0x2"
+    prefix = "[    1.000000][    T7] "
+    assert [one.title for one in splat.scan(prefix + line for line in (text, own, other))] == [text, other]
