@@ -35,13 +35,15 @@ T = TypeVar("T")
 
 
 class GuestGone(Exception):
-    """The guest can take no more commands. `console` is the last of what it said, `splats` what it complained of by itself."""
+    """The guest can take no more commands. `console` is the last of what it said, `splats` what it complained of by itself,
+    `gaps` why lines of its console may be missing."""
 
-    def __init__(self, message: str, console: str, splats: Sequence[Splat] = ()) -> None:
+    def __init__(self, message: str, console: str, splats: Sequence[Splat] = (), gaps: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.console = console
         self.splats = splats
+        self.gaps = gaps
 
 
 class GuestLost(GuestGone):
@@ -168,13 +170,14 @@ class Guest:
                 return answer
         self.console.check()
         self._machine.check()
+        gaps = self.console.take_gaps()  # what the backtraces drop is our doing
         evidence, splats = self._backtraces()
-        raise GuestTimeout("no answer before the deadline", evidence, splats)
+        raise GuestTimeout("no answer before the deadline", evidence, splats, gaps)
 
     def _lost(self, message: str) -> GuestLost:
         self.console.check()
         self._machine.check()
-        return GuestLost(message, self.console.tail(), self.console.take_splats())
+        return GuestLost(message, self.console.tail(), self.console.take_splats(), self.console.take_gaps())
 
     def sysrq(self, key: str = "") -> None:
         """What introduces a SysRq key on this machine's console, and the key."""

@@ -152,11 +152,13 @@ class Part(Struct, frozen=True):
     kinds: tuple[str, ...]
     pattern: re.Pattern[str]
     within: int
+    once: bool = False
+    """A second such line is a report of its own."""
 
 
 PARTS = (
     # The text of a WARN() is printed before its file and line; up to 3.11, after them.
-    Part(("refcount", "odebug", "list", "ftrace"), re.compile("WARNING: "), 12),
+    Part(("refcount", "odebug", "list", "ftrace"), re.compile("WARNING: "), 12, once=True),
     Part(("warning",), re.compile("refcount_t: |list_(?:add|del)|ODEBUG: "), 4),
     # CONFIG_BUG_ON_DATA_CORRUPTION makes a BUG() of it.
     Part(("list",), re.compile("[kK]ernel BUG at .*list_debug"), 12),

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from harness.logs.prefix import prefix
 
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*(?!\[ *\d+\.\d{6}\])[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
+"""The kernel's log cuts into a program's sequence as it does into its words; a timestamp's bracket ends none."""
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 _SECTION = re.compile(r"section_(?:start|end):\d{1,20}:[\w.-]{1,200}(?:\[[^\]]{0,200}\])?\r")
 """The mark of a section in a GitLab log. It ends with a carriage return, so the text after it would join it."""

@@ -79,10 +79,12 @@ class _Report(Struct):
         counter = kinds.DIE_COUNTER.search(message)
         if self.ended_at or (counter and self.die_counter and counter[1] != self.die_counter):
             return False
-        return kind in self._sequel_kinds or any(
-            self.kind in part.kinds and len(self.own) <= part.within and part.pattern.match(message.lstrip(" \t"))
-            for part in kinds.PARTS
-        )
+        return kind in self._sequel_kinds or any(self._has_part(part, message) for part in kinds.PARTS)
+
+    def _has_part(self, part: kinds.Part, message: str) -> bool:
+        if self.kind not in part.kinds or len(self.own) > part.within or not part.pattern.match(message.lstrip(" \t")):
+            return False
+        return not (part.once and any(part.pattern.match(line.lstrip(" \t")) for line in self.own))
 
     @property
     def _sequel_kinds(self) -> tuple[str, ...]:

@@ -37,8 +37,9 @@ def worse(before: RunReport, after: RunReport) -> list[str]:
             found.append(f"{job.name} was complete in the first run, and is not in the second")
     for key, job in after.jobs.items():
         reds = sum(not result.outcome.green for result in job.results)
-        if key not in before.jobs and reds:
-            found.append(f"{job.name} is new, and {reds} of its cases {'is' if reds == 1 else 'are'} red")
+        if reds and not (key in before.jobs and before.jobs[key].finished):
+            what = "was not whole" if key in before.jobs else "is new"
+            found.append(f"{job.name} {what}, and {reds} of its cases {'is' if reds == 1 else 'are'} red")
     if not any(_both_finished(before, after, key) for key in before.jobs):
         found.append("no job is complete in both runs: nothing was compared")
     return found

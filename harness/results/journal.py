@@ -311,6 +311,8 @@ class RunReport:
         tested = [result for result in self.results if result.suite not in BUILT]
         if tested and all(result.outcome is Outcome.SKIP for result in tested):
             return "every case was skipped: nothing was tested"
+        if self.bisected and self.bisected.verdict is Verdict.UNKNOWN and all(result.outcome.green for result in tested):
+            return f"the bisection found no patch: {self.bisected.answer}"
         return ""
 
     @property

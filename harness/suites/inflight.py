@@ -9,7 +9,7 @@ from harness.logs import ktap
 from harness.logs.lines import without_printk_prefix
 from harness.logs.splat import Splat, scan
 from harness.model import CaseResult, Outcome
-from harness.suites.titles import titles
+from harness.suites.titles import own_failure, titles
 
 _BEGIN = re.compile(r"\s*(?:K?TAP version \d|# Subtest: )")
 _RESULT = re.compile(r"(?P<nest>[\s#]*)(?:not )?ok (?P<number>\d+)(?P<name>[^#]*)")
@@ -22,7 +22,8 @@ def crashed(suite: str, name: str, splats: Sequence[Splat], result: CaseResult |
     reported none."""
     own = f"the test itself: {result.outcome}\n{result.diagnostic}".strip() if result else ""
     log = "\n".join(filter(None, [*(splat.text for splat in splats), own]))
-    return CaseResult(suite, name, Outcome.CRASH, diagnostic="\n".join(titles(splats)), log=log)
+    lines = [*titles(splats), *(own_failure(splats, result) if result else ())]
+    return CaseResult(suite, name, Outcome.CRASH, diagnostic="\n".join(lines), log=log)
 
 
 def kunit(suite: str, lines: Sequence[str]) -> Iterator[CaseResult]:

@@ -15,6 +15,9 @@ from harness.suites.base import Selection, Suite, Target
 EXPECTED = {"FPROBE_SANITY_TEST": "fprobe_test", "KPROBES_SANITY_TEST": "kprobes_test"}
 """KUnit suites that a kernel with the symbol built in must report."""
 
+_OF_THE_LOG = ("plan", "totals", "bail-out")
+"""What harness.logs.ktap reports of the log itself, for a suite or for all of them."""
+
 
 class KunitSuite(Suite):
     name = "kunit"
@@ -33,12 +36,16 @@ class KunitSuite(Suite):
                 yield self._lost(suite, f"CONFIG_{symbol}=y, but it never reported")
 
     def concerns(self, result: CaseResult, selection: Selection) -> bool:
-        """A lost result concerns every selection that the missing cases may belong to."""
+        """A lost result concerns every selection that the missing cases may belong to; a suite that is red as a whole concerns
+        every selection of its cases."""
         if selection.wants(result.name):
             return True
-        suite, dot, _ = result.name.partition(".")
-        suites = [glob.partition(".")[0] for glob in selection.globs]
-        return result.outcome is Outcome.LOST and (not dot or any(fnmatch.fnmatchcase(suite, glob) for glob in suites))
+        suite, dot, rest = result.name.partition(".")
+        own = any(fnmatch.fnmatchcase(suite, glob.partition(".")[0]) for glob in selection.globs)
+        of_the_log = (rest if dot else suite) in _OF_THE_LOG
+        if result.outcome is Outcome.LOST or of_the_log:
+            return own or not dot
+        return own and not dot and not result.outcome.green
 
     def _lost(self, name: str, why: str) -> CaseResult:
         return CaseResult(self.name, name, Outcome.LOST, diagnostic=why)

@@ -67,7 +67,7 @@ class Policy:
             self._seen[judged.id] = judged.outcome
 
     def _judge(self, result: CaseResult) -> CaseResult:
-        if (result.suite in BUILT and result.id != WARNINGS) or result.id == _IDENTITY:
+        if (result.suite in BUILT and result.id != WARNINGS) or result.id.startswith(_IDENTITY):
             return result  # a failed build or a wrong kernel means that nothing was tested, so no known failure excuses it
         for pattern in self._must_run:
             if fnmatch.fnmatchcase(result.id, pattern.case):
@@ -96,16 +96,16 @@ class Policy:
 
     def missing(self, selections: Sequence[Selection]) -> Iterator[CaseResult]:
         """A lost case for each suite or glob that was asked for and that no case answered to, and for each must-run pattern of
-        a suite that ran whole, if no case matched it."""
+        the cases that were asked for, if no case matched it."""
         for selection in selections:
             for glob in selection.globs or ("*",):
                 if not fnmatch.filter(self._seen, f"{selection.suite}:{glob}"):
                     why = "asked for, but no case reported"
                     yield CaseResult(selection.suite, glob, Outcome.LOST, diagnostic=why, ran=False)
-        whole = {selection.suite for selection in selections if not selection.globs}
         for entry in self._must_run:
             suite, _, name = entry.case.partition(":")
-            if suite in whole and not fnmatch.filter(self._seen, entry.case):
+            wanted = any(selection.suite == suite and selection.wants(name) for selection in selections)
+            if wanted and not fnmatch.filter(self._seen, entry.case):
                 yield CaseResult(suite, name, Outcome.LOST, diagnostic=f"must run, but there is no such case: {entry.reason}")
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from harness.guest import GuestGone, GuestTimeout
 from harness.logs.splat import Splat
 from harness.model import CaseResult, Outcome
-from harness.suites.titles import titles
+from harness.suites.titles import own_failure, titles
 
 Explain = Callable[[str], str]
 """Adds source lines and symbols to a kernel report."""
@@ -48,15 +48,19 @@ def console(name: str, complaints: Complaints, explain: Explain) -> CaseResult:
 
 
 def gone(error: GuestGone, explain: Explain) -> tuple[Outcome, str, str]:
-    """Outcome, diagnostic and log of the case that ran when the guest was lost."""
+    """Outcome, diagnostic and log of the case that ran when the guest was lost.
+
+    An oops or a panic explains the loss. A warning does not: then the loss is a line of the diagnostic, and so a known
+    failure that names the warning alone does not cover it."""
     if not error.splats:
         outcome = Outcome.TIMEOUT if isinstance(error, GuestTimeout) else Outcome.LOST
         return outcome, error.message, explain(error.console)
-    complaints = Complaints(tuple(error.splats))
+    complaints = Complaints(tuple(error.splats), tuple(error.gaps))
     log = complaints.log(explain)
     if isinstance(error, GuestTimeout):
         log += f"\n{error.message}\n{explain(error.console)}"
-    return complaints.outcome, complaints.titles, log
+    lost = "" if any(splat.stopped for splat in complaints.splats) else f"\n{error.message}"
+    return complaints.outcome, complaints.titles + lost, log
 
 
 def complete(
@@ -74,7 +78,9 @@ def complete(
         result = reported.get(name) or _lost(suite, name, results)
         if complaints:
             log = f"{complaints.log(explain)}\nthe test itself: {result.outcome}\n{result.log}".strip()
-            result = msgspec.structs.replace(result, outcome=complaints.outcome, diagnostic=complaints.titles, log=log)
+            own = [*own_failure(complaints.splats, result)] if complaints.splats else []
+            why = "\n".join([complaints.titles, *own, *(result.diagnostic.splitlines() if own else ())])
+            result = msgspec.structs.replace(result, outcome=complaints.outcome, diagnostic=why, log=log)
         elif distrust and result.outcome.green:
             why = f"{result.outcome}, but {distrust}"
             result = msgspec.structs.replace(result, outcome=Outcome.LOST, diagnostic=why)

@@ -154,3 +154,17 @@ def test_exit_code_of_the_command(tmp_path: Path) -> None:
 
 
 NOTHING = "no job is complete in both runs: nothing was compared"
+
+
+def test_reds_of_a_job_that_was_not_whole_before(tmp_path: Path) -> None:
+    runs = []
+    for number, (outcome, whole) in enumerate([(PASS, False), (FAIL, True)]):
+        report = run(tmp_path / str(number), {"x": PASS})
+        with Journal(report.directory) as events:
+            events.write(journal.CaseFinished(2.0, "s390x", "last", CaseResult("a", "y", outcome)))
+            if whole:
+                events.write(journal.JobFinished(3.0, "s390x", "last"))
+        runs.append(read_run(report.directory))
+    before, after = runs
+    assert compare.worse(before, after) == ["s390x/last was not whole, and 1 of its cases is red"]
+    assert harness("compare", before.directory, after.directory, cwd=tmp_path).returncode == 1

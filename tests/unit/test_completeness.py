@@ -254,6 +254,16 @@ def test_run_with_nothing_but_skips_is_red(
     assert ("all green" in page.render(report)) == (not why)
 
 
+def test_bisection_that_found_nothing_is_red_everywhere(tmp_path: Path) -> None:
+    """It ends with 1 although no case is red: whoever reads only its JUnit file has to see it."""
+    answer = "last cannot be tested (a:b: skip: no probe)."
+    bisected = journal.Bisected(3.0, "arm64", "a:b", journal.Verdict.UNKNOWN, good="", bad="", answer=answer)
+    report = written(tmp_path, STARTED, case("boot:agent"), case("a:b", Outcome.SKIP), ENDED, bisected)
+    assert pipeline.exit_code(report) == 1
+    tree = ElementTree.fromstring(junit.render(report))
+    assert [one.attrib["message"] for one in tree.iter("failure")] == [f"the bisection found no patch: {answer}"]
+
+
 def test_skips_at_base_are_expected(tmp_path: Path) -> None:
     """Tests of what the series brings skip without it."""
     base = [journal.CaseFinished(2.0, "arm64", "base", CaseResult("kunit", "a", Outcome.SKIP))]

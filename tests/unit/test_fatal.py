@@ -10,10 +10,11 @@ import pytest
 from harness.logs.splat import Splat, scan
 from harness.model import CaseResult, Outcome
 from harness.suites.known import Known
+from harness.suites.kunit import KunitSuite
 from harness.suites.policy import Policy
 from harness.suites.titles import titles
-from tests.fake_guest import Script, dies, prints
-from tests.play import play
+from tests.fake_guest import WARNING, Script, Step, agent_dies, dies, dropped, exits, hangs, prints
+from tests.play import a_target, play
 from tests.unit.test_outcomes import Plain
 from tests.unit.test_policy import known
 
@@ -88,6 +89,75 @@ def test_oops_with_a_panic_is_another_failure(tmp_path: Path) -> None:
     named = ("BUG: kernel NULL pointer dereference, address: * in made_up_entry", "Oops: Oops: * [[]#1] PREEMPT SMP NOPTI")
     entry = known("plain:two", Outcome.CRASH, diagnostic=named)
     assert judged(tmp_path, entry, (*OOPS, *PANIC)).outcome is Outcome.CRASH
+
+
+@pytest.mark.parametrize(
+    ("steps", "line"),
+    [
+        ((dies,), "the guest is gone"),
+        ((hangs,), "no answer before the deadline"),
+        ((agent_dies,), "the agent that ran the command died"),
+        ((dropped(9), dies), "** 9 printk messages dropped **"),
+    ],
+)
+@pytest.mark.parametrize("arch", ["x86_64", "arm"])
+def test_loss_of_a_guest_is_no_part_of_a_known_warning(tmp_path: Path, arch: str, steps: tuple[Step, ...], line: str) -> None:
+    entry = known("plain:two", Outcome.CRASH, diagnostic=("WARNING: * made_up_warning+*",))
+    script = Script(commands={"plain:two": (prints(*WARNING), *steps)})
+    result = play(tmp_path, [Plain()], script, Script(), arch=arch, last_words=0.3)["plain:two"]
+    assert result.diagnostic.splitlines()[0] == WARNING[1]
+    assert line in result.diagnostic.splitlines()
+    assert Policy("x86_64", "gcc", [entry], ()).judge(result).outcome is Outcome.CRASH
+
+
+def made(directory: Path) -> Path:
+    directory.mkdir()
+    return directory
+
+
+def test_failure_of_a_test_is_no_part_of_a_known_warning(tmp_path: Path) -> None:
+    entry = known("plain:two", Outcome.CRASH, diagnostic=("WARNING: * made_up_warning+*",))
+    for status, outcome in ((0, Outcome.XFAIL), (1, Outcome.CRASH)):
+        script = Script(commands={"plain:two": (prints(*WARNING), exits(status))})
+        result = play(made(tmp_path / str(status)), [Plain()], script, Script())["plain:two"]
+        assert Policy("x86_64", "gcc", [entry], ()).judge(result).outcome is outcome
+    assert result.diagnostic == f"{WARNING[1]}\nthe test itself: fail"
+
+
+def test_failure_of_a_test_is_part_of_a_known_oops(tmp_path: Path) -> None:
+    named = ("BUG: kernel NULL pointer dereference, address: * in made_up_entry", "Oops: Oops: * [[]#1] PREEMPT SMP NOPTI")
+    entry = known("plain:two", Outcome.CRASH, diagnostic=named)
+    script = Script(commands={"plain:two": (prints(*OOPS), exits(139))})
+    result = play(tmp_path, [Plain()], script, Script())["plain:two"]
+    assert Policy("x86_64", "gcc", [entry], ()).judge(result).outcome is Outcome.XFAIL
+
+
+@pytest.mark.parametrize("result", ["ok", "not ok"])
+def test_failure_of_a_kunit_case_is_no_part_of_a_known_warning(tmp_path: Path, result: str) -> None:
+    entry = known("kunit:made_up.one", Outcome.CRASH, diagnostic=("WARNING: * made_up_warning+*",))
+    lines = ("KTAP version 1", "1..1", "    KTAP version 1", "    # Subtest: made_up", "    1..1", *WARNING)
+    boot = (prints(*lines, f"    {result} 1 one", f"{result} 1 made_up"),)
+    target = a_target(config={"KUNIT": "y"})
+    found = play(tmp_path, [KunitSuite()], Script(boot=boot), Script(), target=target)["kunit:made_up.one"]
+    judged = Policy("x86_64", "gcc", [entry], ()).judge(found)
+    assert judged.outcome is (Outcome.XFAIL if result == "ok" else Outcome.CRASH)
+
+
+@pytest.mark.parametrize("steps", [(dies,), (hangs,)])
+def test_loss_of_a_guest_is_part_of_a_known_oops(tmp_path: Path, steps: tuple[Step, ...]) -> None:
+    named = ("BUG: kernel NULL pointer dereference, address: * in made_up_entry", "Oops: Oops: * [[]#1] PREEMPT SMP NOPTI")
+    entry = known("plain:two", Outcome.CRASH, diagnostic=named)
+    script = Script(commands={"plain:two": (prints(*OOPS), *steps)})
+    result = play(tmp_path, [Plain()], script, Script(), last_words=0.3)["plain:two"]
+    assert Policy("x86_64", "gcc", [entry], ()).judge(result).outcome is Outcome.XFAIL
+
+
+def test_lines_that_were_dropped_are_no_part_of_a_known_oops(tmp_path: Path) -> None:
+    named = ("BUG: kernel NULL pointer dereference, address: * in made_up_entry", "Oops: Oops: * [[]#1] PREEMPT SMP NOPTI")
+    entry = known("plain:two", Outcome.CRASH, diagnostic=named)
+    script = Script(commands={"plain:two": (prints(*OOPS), dropped(9), dies)})
+    result = play(tmp_path, [Plain()], script, Script(), last_words=0.3)["plain:two"]
+    assert Policy("x86_64", "gcc", [entry], ()).judge(result).outcome is Outcome.CRASH
 
 
 def test_lines_of_a_diagnostic() -> None:

@@ -300,7 +300,7 @@ def explain(text: str) -> str:
 def test_log_of_a_crash_has_the_report_and_what_the_test_said(tmp_path: Path) -> None:
     script = when_two(says("output"), prints(*WARNING), exits(1))
     result = play(tmp_path, [Plain()], script, Script(), explain=explain)["plain:two"]
-    assert result.diagnostic == WARNING[1]
+    assert result.diagnostic == f"{WARNING[1]}\nthe test itself: fail"
     assert result.log.startswith("explained: [")
     assert WARNING[3] in result.log
     assert result.log.endswith("\nthe test itself: fail\noutput")

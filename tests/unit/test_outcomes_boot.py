@@ -127,6 +127,28 @@ def test_kunit(tmp_path: Path, config: dict[str, str], boot: tuple[Step, ...], o
     assert {f"kunit:{name}" for name in wanted} <= found.red
 
 
+@pytest.mark.parametrize(
+    ("glob", "results", "red"),
+    [
+        ("fprobe_test.*", (*OK[:2], "not ok 1 fprobe_test"), "fprobe_test"),
+        ("fprobe_test.test_one", (*OK[:2], "not ok 1 fprobe_test"), "fprobe_test"),
+        ("fprobe_test.test_one", (*OK[:2], "    not ok 3 test_more", OK[2]), "fprobe_test.plan"),
+        ("fprobe_test.test_one", (*OK, "ok 2 more # SKIP"), "plan"),
+        ("fprobe_test.test_one", (*OK, "Bail out! No memory"), "bail-out"),
+    ],
+)
+def test_suite_that_fails_beside_the_cases_that_are_wanted(tmp_path: Path, glob: str, results: tuple[str, ...], red: str) -> None:
+    """It fails as a whole although its cases pass: whatever was asked for of it is not proved."""
+    found = play(tmp_path, [KunitSuite()], Script(boot=(ktap(*results),)), target=a_target(config=KUNIT), globs=(glob,))
+    assert found.red == {f"kunit:{red}"}
+
+
+def test_case_that_fails_beside_the_case_that_is_wanted(tmp_path: Path) -> None:
+    steps = (ktap(OK[0], "    not ok 2 test_two", "not ok 1 fprobe_test"),)
+    found = play(tmp_path, [KunitSuite()], Script(boot=steps), target=a_target(config=KUNIT), globs=("fprobe_test.test_one",))
+    assert not found.red
+
+
 @pytest.mark.parametrize("steps", [(prints(*WARNING),), (dropped(1),)])
 def test_kunit_with_a_console_that_is_not_clean(tmp_path: Path, steps: tuple[Step, ...]) -> None:
     """Red also if nobody asked for suite boot."""
@@ -148,7 +170,9 @@ def test_kunit_with_a_console_that_is_not_clean(tmp_path: Path, steps: tuple[Ste
 def test_kunit_case_in_flight(tmp_path: Path, lines: tuple[str, ...], crashed: set[str]) -> None:
     found = play(tmp_path, [KunitSuite()], Script(boot=(ktap(*lines),)), target=a_target(config=KUNIT))
     assert {name for name, outcome in found.outcomes("kunit").items() if outcome == "crash"} == crashed
-    assert all(found[f"kunit:{name}"].diagnostic == WARNING[1] for name in crashed)
+    for name in crashed:
+        failed = any(line.strip().startswith("not ok") and line.endswith(name.partition(".")[2]) for line in lines)
+        assert found[f"kunit:{name}"].diagnostic == WARNING[1] + ("\nthe test itself: fail" if failed else "")
     assert "boot:console" in found.red
 
 

@@ -377,3 +377,31 @@ def test_every_xpass_is_told() -> None:
     policy = Policy("arm64", "gcc", entries, ())
     policy.judge(result(Outcome.PASS, "a.tc"))
     assert list(policy.outlived([Selection("ftracetest")])) == [(entries[3], ["ftracetest:a.tc"])]
+
+
+@pytest.mark.parametrize(
+    ("globs", "missed"),
+    [
+        ((), True),
+        (("*",), True),
+        (("fprobe_test.*",), True),
+        (("fprobe_test.test_e*",), True),
+        (("list_test.*", "fprobe_test.*"), True),
+        (("fprobe_test.test_entry",), False),
+        (("list_test.*",), False),
+    ],
+)
+def test_must_run_case_that_was_asked_for_is_missed(globs: tuple[str, ...], missed: bool) -> None:
+    """`--suite 'kunit:*'` asks for the same as `--suite kunit`."""
+    policy = Policy("x86_64", "gcc", (), [CasePattern("kunit:fprobe_test.test_exit", "the series is about it")])
+    for name in ("fprobe_test.test_entry", "list_test.one"):
+        policy.judge(CaseResult("kunit", name, Outcome.PASS))
+    missing = [one.id for one in policy.missing([Selection("kunit", globs)])]
+    assert missing == ["kunit:fprobe_test.test_exit"] * missed
+
+
+@pytest.mark.parametrize("name", ["identity", "identity of boot 2", "identity of guest 2", "identity of boot 3 of guest retry-1"])
+def test_another_kernel_is_no_known_failure_at_any_boot(name: str) -> None:
+    entry = known("boot:identity*", Outcome.FAIL, diagnostic=("the guest runs the kernel *",))
+    result = CaseResult("boot", name, Outcome.FAIL, diagnostic="the guest runs the kernel a, but b is the one to be tested")
+    assert Policy("x86_64", "gcc", [entry], ()).judge(result).outcome is Outcome.FAIL

@@ -450,3 +450,20 @@ def test_report_of_another_task_ends_none() -> None:
     warning = "WARNING: CPU: 0 PID: 1 at a.c:1 f+0x1/0x2"
     log = [f"[    1.0][   T10] {warning}", "[    1.0][   T20] BUG: odd", f"[    1.0][   T10] {PANIC}"]
     assert titles(log) == [("warning", (PANIC,)), ("bug", ())]
+
+
+@pytest.mark.parametrize("cut", ["\x1b", "\x1b[", "\x1b[0;3", "\x1b[0;1;31", "\x1b[31mred\x1b[0"])
+def test_report_that_cuts_into_the_colours_of_a_program(cut: str) -> None:
+    """systemd and boot scripts write colours to the console; the kernel prints wherever the line has got to."""
+    line = f"{cut}[   12.345678][   T50] BUG: KASAN: slab-use-after-free in made_up+0x1/0x2"
+    assert [one.title for one in splat.scan([line])] == ["BUG: KASAN: slab-use-after-free in made_up+0x1/0x2"]
+    assert len(splat.scan_file(io.BytesIO(line.encode()))) == 1
+
+
+@pytest.mark.parametrize("text", ["ftrace failed to modify", "refcount_t: underflow; use-after-free.", "ODEBUG: free active"])
+def test_text_of_a_warning_has_one_warning(text: str) -> None:
+    """A second WARNING right behind it would hide behind a known failure that names the text."""
+    own = "WARNING: CPU: 0 PID: 7 at kernel/made_up.c:28 made_up_warning+0x1/0x2"
+    other = "WARNING: CPU: 0 PID: 7 at kernel/other.c:28 other_warning+0x1/0x2"
+    prefix = "[    1.000000][    T7] "
+    assert [one.title for one in splat.scan(prefix + line for line in (text, own, other))] == [text, other]
