@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from harness import arch as archs
@@ -447,10 +446,3 @@ class _Clocked:
 
 def _breaks() -> None:
     raise PlaceLost("the way to the host is broken", "")
-
-
-def one_line(name: str = "x86_64") -> Arch:
-    """A machine whose commands share the console's line."""
-    arch = archs.load(name)
-    only = msgspec.structs.replace(arch.guest, channel="", arguments=("-serial", "chardev:console"))
-    return msgspec.structs.replace(arch, guest=only)

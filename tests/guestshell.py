@@ -11,10 +11,11 @@ from typing import Any, cast
 
 from harness import paths
 from harness.guest import CommandResult
-from harness.model import CaseResult, Claim, Kernel, Measure, Position
-from harness.suites.base import Target
+from harness.model import CaseResult, Claim, Measure, Position
+from harness.suites.base import Suite, Target
 from harness.suites.bench import BenchSuite
 from harness.suites.claims import ClaimsSuite
+from tests.play import a_target
 
 SHELL = ("bash",)
 """As strict as busybox's shell in the guest: in its own mode, bash does not carry `set -e` into a command substitution either."""
@@ -98,15 +99,14 @@ class GuestShell:
 
 def judge(entry: Claim | Measure, shell: GuestShell, position: Position = Position.WHOLE, arch: str = "x86_64") -> CaseResult:
     """The result of one claim or measure, on a kernel that has all the symbols that it needs."""
-    kernel = cast(Kernel, type("Built", (), {"modules_error": ""}))
     config = dict.fromkeys(entry.needs, "y")
     if isinstance(entry, Measure):
-        config |= entry.limits_for
-        target = Target(arch, kernel, config, "", cast(Any, None), position=position, measures=(entry,))
-        (case,) = BenchSuite().plan(target)
-        (result,) = BenchSuite().run(case, cast(Any, shell), target)
-        return result
-    target = Target(arch, kernel, config, "", cast(Any, None), position=position, claims=(entry,))
-    (case,) = ClaimsSuite().plan(target)
-    (result,) = ClaimsSuite().run(case, cast(Any, shell), target)
+        target = a_target(arch, config=config | entry.limits_for, position=position, measures=(entry,))
+        return _only_result(BenchSuite(), shell, target)
+    return _only_result(ClaimsSuite(), shell, a_target(arch, config=config, position=position, claims=(entry,)))
+
+
+def _only_result(suite: Suite, shell: GuestShell, target: Target) -> CaseResult:
+    (case,) = suite.plan(target)
+    (result,) = suite.run(case, cast(Any, shell), target)
     return result

@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
-import platformdirs
 import psutil
 
+from tests import surroundings
 from tests.mutants import listed, report, tree
 from tests.mutants.choose import Chooser
 from tests.mutants.generate import RECIPE, Mutant, mutants
@@ -65,8 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _default_state() -> Path:
-    cache = os.environ.get("HARNESS_CACHE") or platformdirs.user_cache_dir("fgraph-harness")
-    return Path(cache) / "mutants"
+    return surroundings.cache_folder() / "mutants"
 
 
 def _mutants_of(root: Path, file: str, digest: str, state: Path) -> list[Mutant]:
