@@ -1,5 +1,5 @@
-"""The scripts of claims and measures in a shell of this machine. The test's folders take the place of the guest's /sys, stand-ins
-that of commands that only a guest has. It shows what a script makes of a kernel that does not do what was asked."""
+"""Run the scripts of claims and measures in a shell of this machine. The test's folders replace the guest's /sys, and stand-ins
+replace commands that only a guest has. So a test can see how a script judges a kernel that misbehaves."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class GuestShell:
         self._write("claims", (paths.GUEST / "claims").read_text())
 
     def run(self, script: str, label: str, seconds: float) -> CommandResult:
-        """A script that was run already has its answer from then."""
+        """Run a script. If it was run before, the first answer is returned again."""
         if script not in self._answers:
             self._answers[script] = self._run(script, seconds)
         return self._answers[script]
@@ -89,7 +89,7 @@ class GuestShell:
         return CommandResult(done.returncode, done.stdout, 0.0, (0, 0))
 
     def _write(self, name: str, text: str) -> Path:
-        """With the folders of the test in place of the guest's."""
+        """Write a script, with the paths of the test's folders in place of the guest's."""
         for there, here in (("/sys/kernel/tracing", "tracing"), ("/sys/module", "module"), ("/proc/meminfo", "meminfo")):
             text = text.replace(there, f"{self._folder}/{here}")
         path = self._folder / name

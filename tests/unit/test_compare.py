@@ -95,7 +95,7 @@ XFAIL = Outcome.XFAIL
     ],
 )
 def test_what_is_worse(tmp_path: Path, was: Outcome | None, now: Outcome | None, worse: bool, tested: str) -> None:
-    """Whether the kernel is the same or not: a case that passed and skips now shows nothing any more."""
+    """A case that passed before and is skipped now is worse, with the same kernel or another one."""
     before, after = (
         run(tmp_path / name, {"kept": PASS, **({"x": outcome} if outcome else {})}, kernel)
         for name, outcome, kernel in (("1", was, "same"), ("2", now, tested))

@@ -139,7 +139,7 @@ PROMISES = {
     ),
     "its returns are no longer hooked beside those of the function graph": ("claims:03 hooked once", "claims:14 memory"),
 }
-"""What its description says, and the cases that show it: claims, or tests that must run."""
+"""Statements of the series' description, each with the cases that prove it: claims, or tests that must run."""
 
 
 def test_each_promise_of_the_bundled_series_has_its_cases() -> None:
