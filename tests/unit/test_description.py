@@ -116,7 +116,7 @@ def test_command_line_says_so(patches: Path, tmp_path: Path) -> None:
     done = harness("run", "--series", patches, "--arch", "arm64", cwd=tmp_path)
     assert done.returncode == 2
     assert f"{patches / 'series.toml'}:8: must-run 'kunti:fprobe_test.*' can match no case" in done.stderr
-    assert "hint: SUITE:NAME" in done.stderr
+    assert "hint: write SUITE:NAME" in done.stderr
 
 
 # The bundled series: what it promises is tested, and cannot be taken out unnoticed.
