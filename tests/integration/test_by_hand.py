@@ -86,6 +86,7 @@ def test_commands_of_a_run_are_cases(tmp_path: Path) -> None:
     assert {name: result.outcome for name, result in outcomes.items()} == {
         "boot:agent": Outcome.PASS,
         "boot:console": Outcome.PASS,
+        "boot:identity": Outcome.PASS,
         "command:uname -m": Outcome.PASS,
         "command:cat /nowhere": Outcome.FAIL,
     }

@@ -10,9 +10,8 @@ import pytest
 from harness import tree
 from harness.cache import Cache
 from harness.model import Kernel, Outcome
-from harness.paths import default_cache
 from harness.results import RunReport, read_run
-from tests import fake
+from tests import fake, surroundings
 from tests.daskd import Daskd
 from tests.integration.conftest import harness
 
@@ -28,7 +27,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def series(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three patches: one that prints a constant, and two that change it."""
-    cache = Cache(default_cache())
+    cache = Cache(surroundings.cache_folder())
     with cache.lock():
         commit = tree.resolve(tree.default_spec(()), cache).commit
     text = tree.Store(cache).read_file(commit, VERSION)
@@ -58,7 +57,7 @@ def each_is_its_own(report: RunReport, arch: str) -> list[str]:
         assert results["boot:identity"].outcome is Outcome.PASS
         assert f"answer {answer}, " in results[f"command:{SHOW}"].log
         digest = report.job(arch, point).properties["kernel"]
-        kernel = Cache(default_cache()).read_record("kernels", digest, Kernel)
+        kernel = Cache(surroundings.cache_folder()).read_record("kernels", digest, Kernel)
         assert kernel
         assert kernel.build_ids == (results["boot:identity"].diagnostic,)
         digests.append(digest)
@@ -73,7 +72,7 @@ def test_points_that_differ_in_one_byte(series: Path, arch: str, tmp_path: Path)
     assert done.returncode == 0, done.stdout + done.stderr
     digests = each_is_its_own(read_run(tmp_path / "runs" / "latest"), arch)
     # All images have the same size, so that only their content differs.
-    kernels = [Cache(default_cache()).read_record("kernels", digest, Kernel) for digest in digests]
+    kernels = [Cache(surroundings.cache_folder()).read_record("kernels", digest, Kernel) for digest in digests]
     assert len({kernel.vmlinux.stat().st_size for kernel in kernels if kernel}) == 1
     # Once more, out of the cache.
     done = harness("run", "--series", series, "--arch", arch, *wanted, cwd=tmp_path)
@@ -110,12 +109,12 @@ def without_kernels(cache: Path) -> Path:
     """A cache that has the sources of the default one, and nothing that is built."""
     cache.mkdir()
     for name in ("downloads", "series"):
-        if (default_cache() / name).exists():
-            (cache / name).symlink_to(default_cache() / name)
+        if (surroundings.cache_folder() / name).exists():
+            (cache / name).symlink_to(surroundings.cache_folder() / name)
     # A store of its own: two build directories cannot share one work tree.
-    fake.git(cache, "clone", "--quiet", "--bare", "--shared", str(default_cache() / "linux.git"), "linux.git")
+    fake.git(cache, "clone", "--quiet", "--bare", "--shared", str(surroundings.cache_folder() / "linux.git"), "linux.git")
     ignored = shutil.ignore_patterns("kernels", "initramfs")
-    shutil.copytree(default_cache() / "records", cache / "records", ignore=ignored)
+    shutil.copytree(surroundings.cache_folder() / "records", cache / "records", ignore=ignored)
     return cache
 
 

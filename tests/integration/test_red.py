@@ -11,12 +11,14 @@ from junitparser import JUnitXml
 from harness import series, tree
 from harness.cache import Cache
 from harness.model import Outcome
-from harness.paths import PATCHES, default_cache
+from harness.paths import PATCHES
 from harness.results import read_run
-from tests import fake
+from tests import fake, surroundings
 from tests.integration.conftest import harness
 
 ARCH = "x86_64"
+
+pytestmark = pytest.mark.slow
 BREAKS = {
     "lib/test_fprobe.c": ("KUNIT_EXPECT_EQ(test, 0, exit_val);", "KUNIT_EXPECT_EQ(test, 1, exit_val);"),
     "samples/fprobe/fprobe_example.c": ("symbol, nhit, sample_probe.nmissed", "symbol, nhit + 1, sample_probe.nmissed"),
@@ -28,7 +30,7 @@ BREAKS = {
 def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bundled series, and a patch after it that breaks what is tested."""
     folder = shutil.copytree(PATCHES / "fprobe-on-fgraph", tmp_path_factory.mktemp("red") / "fprobe-on-fgraph")
-    cache = Cache(default_cache())
+    cache = Cache(surroundings.cache_folder())
     with cache.lock():
         source = tree.resolve(tree.default_spec(()), cache)
         tip = series.apply(series.load(str(folder)), source, cache).tip
