@@ -53,13 +53,13 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def tests_slow(session: nox.Session) -> None:
-    """The tests that build kernels of their own, need a cluster, or prove the tests themselves: every night."""
+    """Nightly: the tests that build kernels of their own, need a cluster, or test the tests."""
     _tests(session, "slow", "mutants")
 
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """Change what decides in many small ways; every change has to make a unit test fail: every night."""
+    """Nightly: make many small changes to the code that decides about red and green; each must make a unit test fail."""
     session.install("--editable", ".[mutants]")
     session.run("python", "-m", "tests.mutants", *session.posargs)
 

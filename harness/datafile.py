@@ -47,14 +47,14 @@ class Lines:
         return next(self._lines[keys[:end]] for end in range(len(keys), -1, -1) if keys[:end] in self._lines)
 
     def _resolved(self, keys: Keys, repeated: bool) -> Keys:
-        found: Keys = ()
+        resolved: Keys = ()
         for number, key in enumerate(keys):
-            found += (key,)
+            resolved += (key,)
             if repeated and number == len(keys) - 1:
-                self._counts[found] = self._counts.get(found, -1) + 1
-            if found in self._counts:
-                found += (self._counts[found],)
-        return found
+                self._counts[resolved] = self._counts.get(resolved, -1) + 1
+            if resolved in self._counts:
+                resolved += (self._counts[resolved],)
+        return resolved
 
     def _note(self, keys: Keys, line: int, start: Keys = ()) -> None:
         for end in range(len(start) + 1, len(keys) + 1):
@@ -75,8 +75,8 @@ def read(path: Path, type: type[T], hint: str) -> tuple[T, Lines]:
         value = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         message = str(error)
-        found = _SYNTAX.search(message)
-        line = int(found["line"]) if found and found["line"] else text.rstrip("\n").count("\n") + 1
+        match = _SYNTAX.search(message)
+        line = int(match["line"]) if match and match["line"] else text.rstrip("\n").count("\n") + 1
         raise bad(path, line, _SYNTAX.sub("", message), hint) from None
     try:
         return msgspec.convert(value, type), Lines(text)
@@ -92,8 +92,8 @@ def bad(path: Path, line: int, message: str, hint: str) -> UserError:
 
 
 def _path(message: str) -> Keys:
-    found = _AT.search(message)
-    steps = _STEP.finditer(found["path"]) if found else ()
+    match = _AT.search(message)
+    steps = _STEP.finditer(match["path"]) if match else ()
     keys: Keys = tuple(step["key"] if step["key"] is not None else int(step["index"]) for step in steps)
     unknown = _UNKNOWN.search(message)
     return (*keys, unknown["key"]) if unknown else keys
@@ -123,9 +123,9 @@ def _valid(statement: str) -> bool:
 
 def _keys(value: Any) -> Keys:
     """The names that a single statement sets, outermost first."""
-    found: Keys = ()
+    names: Keys = ()
     while isinstance(value, dict) and len(value) == 1:
         ((key, value),) = value.items()
-        found += (key,)
+        names += (key,)
         value = value[0] if isinstance(value, list) and value and isinstance(value[0], dict) else value
-    return found
+    return names

@@ -155,7 +155,7 @@ def _check_must_run(found: Series) -> None:
         suite, _, glob = entry.case.partition(":")
         cases = names.get(suite, ())
         if not glob or (cases is not None and not fnmatch.filter(cases, glob)):
-            hint = f"SUITE:NAME, a glob, with one of the suites {', '.join(names)}"
+            hint = f"write SUITE:NAME, where NAME may be a glob; suites: {', '.join(names)}"
             if cases:
                 hint = f"the cases of {suite} are {', '.join(cases)}"
             message = f"must-run '{entry.case}' can match no case"

@@ -146,7 +146,7 @@ def memory() -> list[Figure]:
     """Peak memory of the console's reader while a guest prints, in a process of its own: the peak never goes down again."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as alone:
         size, seconds, before, peak = alone.submit(_flood).result()
-    # The log is all there: otherwise little memory would be no wonder.
+    # The log must be complete: otherwise it would prove nothing that little memory was used.
     if size < 0.99 * LOG_BYTES:
         raise AssertionError(f"only {size} of {LOG_BYTES} bytes are in the console log")
     detail = f"{peak - before:.0f} MB of it for the log, read at {size / seconds / 1e6:.0f} MB/s"
@@ -211,7 +211,7 @@ def _cpu_seconds(who: int = resource.RUSAGE_SELF) -> float:
 
 
 def _grep_patterns() -> str:
-    """What grep takes of our patterns: no groups that do not capture, no look ahead, no classes in brackets."""
+    """The pattern in grep's syntax, which has no non-capturing groups, no look-ahead and no classes in brackets."""
     patterns = "|".join(pattern.pattern for _, pattern in kinds.FIRST_LINES)
     for ours, theirs in (("(?:", "("), ("(?!kasan: )", ""), ("[\\w /-]", "[A-Za-z0-9_ /-]"), (r"\d", "[0-9]")):
         patterns = patterns.replace(ours, theirs)

@@ -23,7 +23,7 @@ from tests import skips, surroundings
 if not __debug__:
     raise pytest.UsageError("Python was told to leave out assertions (PYTHONOPTIMIZE or -O): no test could fail")
 
-# Before anything of the harness is imported, here and in each child.
+# This must happen before any module of the harness is imported; children inherit it.
 TEST_CACHE = os.environ.get(surroundings.CACHE, "")
 _settings = surroundings.neutral(os.environ)
 os.environ.clear()

@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
 from msgspec import Struct
 
 from harness import arch as archs
@@ -50,7 +49,7 @@ class Question(Struct, frozen=True):
 Step = Callable[["Machine", Question], None]
 
 BUILD_ID = "0123456789abcdef0123" * 2
-"""Of the kernel that every fake guest runs, unless its script says otherwise."""
+"""The build id of the kernel in every fake guest whose script gives no other one."""
 
 
 class _Ended(Exception):
@@ -71,12 +70,12 @@ def raw(text: str) -> Step:
 
 
 def says(text: str) -> Step:
-    """What the command prints."""
+    """The command prints this text."""
     return lambda machine, question: machine.say(text)
 
 
 def garbage(data: bytes) -> Step:
-    """Bytes on the command channel that nobody sent."""
+    """Bytes on the command channel that belong to no answer."""
     return lambda machine, question: machine.channel_send(data)
 
 
@@ -85,7 +84,7 @@ def exits(status: int = 0) -> Step:
 
 
 def exits_without_fence(status: int = 0) -> Step:
-    """The channel answers, and the console says nothing any more."""
+    """The channel answers, but the console prints nothing more."""
 
     def step(machine: Machine, question: Question) -> None:
         machine.channel_send(f"\n{question.marker} end {status}\n".encode())
@@ -95,28 +94,28 @@ def exits_without_fence(status: int = 0) -> Step:
 
 
 def dies(machine: Machine, question: Question) -> None:
-    """QEMU is gone."""
+    """QEMU ends."""
     raise _Ended
 
 
 def hangs(machine: Machine, question: Question) -> None:
-    """Silence until the deadline."""
+    """The guest prints nothing until the deadline."""
     machine.hang()
 
 
 def stays(machine: Machine, question: Question) -> None:
-    """Silence, for as long as it takes. The clock goes on as usual."""
+    """The guest prints nothing, and the clock is not moved: the test must end it."""
     machine.wait()
 
 
 def agent_dies(machine: Machine, question: Question) -> None:
-    """init starts another one."""
+    """The agent dies, and init starts another one."""
     machine.ready()
     machine.skip_answer = True
 
 
 def does(action: Callable[[], object]) -> Step:
-    """Something that the test does at this moment."""
+    """The test's own `action` runs at this moment."""
 
     def step(machine: Machine, question: Question) -> None:
         action()
@@ -125,7 +124,7 @@ def does(action: Callable[[], object]) -> Step:
 
 
 def dropped(count: int) -> Step:
-    """As kernel/printk/printk.c has it: no time, no caller."""
+    """The notice of lost messages, without time and caller as in kernel/printk/printk.c."""
     return raw(f"** {count} printk messages dropped **\n")
 
 
@@ -161,21 +160,21 @@ WARNING = (
 
 
 class Script(Struct, frozen=True):
-    """What one boot does. `commands` are steps by a glob of the label; what no glob matches ends with status 0."""
+    """The behaviour of one boot. `commands` are steps by a glob of the label; without a match, status 0."""
 
     boot: tuple[Step, ...] = ()
-    """Before the agent is ready."""
+    """Steps before the agent is ready."""
     ready: bool = True
     commands: Mapping[str, tuple[Step, ...]] = {}
     last: tuple[Step, ...] = ()
-    """When QEMU is killed: what the kernel had still to print."""
+    """Steps when QEMU is killed: output that the kernel still had to print."""
     sysrq: tuple[Step, ...] = (prints("sysrq: Show backtrace of all active CPUs"),)
-    """When the harness asks for backtraces."""
+    """Steps when the harness asks for backtraces."""
     nmi: tuple[Step, ...] = ()
     qemu: str = ""
-    """QEMU does not start, and prints this."""
+    """If not empty, QEMU prints this and does not start."""
     lost: bool = False
-    """The way to the host breaks as soon as something goes wrong."""
+    """The connection to the host breaks when the guest is lost."""
 
 
 class Machine:
@@ -203,7 +202,7 @@ class Machine:
             thread.start()
 
     def kill(self) -> None:
-        """As if QEMU were killed: what is on its way arrives, then the lines close."""
+        """Kill QEMU: output that was sent already arrives, then the sockets close."""
         if not self._killed.is_set():
             with contextlib.suppress(_Ended, OSError):
                 self._do(self._script.last)
@@ -250,12 +249,12 @@ class Machine:
         self.skip_answer = True
 
     def hang(self) -> None:
-        """Until it is killed."""
+        """Move the clock past every deadline, then wait until the machine is killed."""
         self._clock.advance(_LONG)
         self.wait()
 
     def let_time_pass(self) -> None:
-        """Silence that ends every wait, also one that begins later."""
+        """Print nothing, and move the clock again and again, so that every wait ends, even one that begins later."""
         while not self._killed.wait(_TICK):
             self._clock.advance(_LONG)
         raise _Ended
@@ -268,7 +267,7 @@ class Machine:
         raise _Ended
 
     def _heed_keys(self) -> None:
-        """Whatever is typed at the console is a SysRq key."""
+        """Run the SysRq steps for each byte that arrives on the console."""
         with contextlib.suppress(OSError, _Ended):
             while keys := self._console.recv(1 << 10):
                 for _ in keys:
@@ -353,7 +352,7 @@ class Machine:
 
 
 class Clock:
-    """Real time, and what was added to it."""
+    """Real time plus the seconds that a script has added."""
 
     def __init__(self) -> None:
         self._added = 0.0
@@ -366,7 +365,7 @@ class Clock:
 
 
 class FakePlace:
-    """A host whose guests follow `scripts`, one for each boot; the last one again for those that come after."""
+    """A host whose guests follow `scripts`, one for each boot. Further boots use the last script again."""
 
     name = ""
 
@@ -408,7 +407,7 @@ class FakePlace:
             yield Qemu(log, console, monitor, near_channel, machine.kill, _breaks if script.lost else lambda: None)
 
     def asked(self, glob: str = "*") -> list[Question]:
-        """What its guests were asked, boot by boot."""
+        """The commands that its guests received, in the order of the boots."""
         return [one for machine in self.machines for one in machine.asked if fnmatch.fnmatchcase(one.label, glob)]
 
     @contextlib.contextmanager
@@ -447,10 +446,3 @@ class _Clocked:
 
 def _breaks() -> None:
     raise PlaceLost("the way to the host is broken", "")
-
-
-def one_line(name: str = "x86_64") -> Arch:
-    """A machine whose commands share the console's line."""
-    arch = archs.load(name)
-    only = msgspec.structs.replace(arch.guest, channel="", arguments=("-serial", "chardev:console"))
-    return msgspec.structs.replace(arch, guest=only)

@@ -1,4 +1,4 @@
-"""Figures with limits: what a benchmark measured, and whether it is within its limits."""
+"""Figures with limits: the values that a benchmark measured, and a check against their limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Figure(Struct, frozen=True):
     @property
     def good(self) -> bool:
         if not (math.isfinite(self.value) and self.value > 0):
-            return False  # nothing takes no time and no memory
+            return False  # zero, negative or infinite: nothing was measured
         low, high = self.at_least, self.at_most
         return (low is None or self.value >= low) and (high is None or self.value <= high)
 
@@ -56,7 +56,7 @@ Benchmark = Callable[[], Sequence[Figure]]
 
 
 def run(benchmarks: Mapping[str, Benchmark], names: Sequence[str] = (), say: Callable[[str], None] = print) -> int:
-    """Run those named, or all. Says a line for each figure, and the exit status: 0 if every figure of every benchmark was within
+    """Run those named, or all. Prints a line for each figure. The exit status is 0 if every figure of every benchmark was within
     its limits, 1 if not (a benchmark that ends early or measures nothing counts as failed), 2 for an unknown name."""
     if unknown := [name for name in names if name not in benchmarks]:
         say(f"error: no benchmark '{unknown[0]}'; there are {', '.join(benchmarks)}")

@@ -1,5 +1,5 @@
-"""The scripts of claims and measures in a shell of this machine. The test's folders take the place of the guest's /sys, stand-ins
-that of commands that only a guest has. It shows what a script makes of a kernel that does not do what was asked."""
+"""Run the scripts of claims and measures in a shell of this machine. The test's folders replace the guest's /sys, and stand-ins
+replace commands that only a guest has. So a test can see how a script judges a kernel that misbehaves."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any, cast
 
 from harness import paths
 from harness.guest import CommandResult
-from harness.model import CaseResult, Claim, Kernel, Measure, Position
-from harness.suites.base import Target
+from harness.model import CaseResult, Claim, Measure, Position
+from harness.suites.base import Suite, Target
 from harness.suites.bench import BenchSuite
 from harness.suites.claims import ClaimsSuite
+from tests.play import a_target
 
 SHELL = ("bash",)
 """As strict as busybox's shell in the guest: in its own mode, bash does not carry `set -e` into a command substitution either."""
@@ -65,7 +66,7 @@ class GuestShell:
         self._write("claims", (paths.GUEST / "claims").read_text())
 
     def run(self, script: str, label: str, seconds: float) -> CommandResult:
-        """A script that was run already has its answer from then."""
+        """Run a script. If it was run before, the first answer is returned again."""
         if script not in self._answers:
             self._answers[script] = self._run(script, seconds)
         return self._answers[script]
@@ -88,7 +89,7 @@ class GuestShell:
         return CommandResult(done.returncode, done.stdout, 0.0, (0, 0))
 
     def _write(self, name: str, text: str) -> Path:
-        """With the folders of the test in place of the guest's."""
+        """Write a script, with the paths of the test's folders in place of the guest's."""
         for there, here in (("/sys/kernel/tracing", "tracing"), ("/sys/module", "module"), ("/proc/meminfo", "meminfo")):
             text = text.replace(there, f"{self._folder}/{here}")
         path = self._folder / name
@@ -98,15 +99,14 @@ class GuestShell:
 
 def judge(entry: Claim | Measure, shell: GuestShell, position: Position = Position.WHOLE, arch: str = "x86_64") -> CaseResult:
     """The result of one claim or measure, on a kernel that has all the symbols that it needs."""
-    kernel = cast(Kernel, type("Built", (), {"modules_error": ""}))
     config = dict.fromkeys(entry.needs, "y")
     if isinstance(entry, Measure):
-        config |= entry.limits_for
-        target = Target(arch, kernel, config, "", cast(Any, None), position=position, measures=(entry,))
-        (case,) = BenchSuite().plan(target)
-        (result,) = BenchSuite().run(case, cast(Any, shell), target)
-        return result
-    target = Target(arch, kernel, config, "", cast(Any, None), position=position, claims=(entry,))
-    (case,) = ClaimsSuite().plan(target)
-    (result,) = ClaimsSuite().run(case, cast(Any, shell), target)
+        target = a_target(arch, config=config | entry.limits_for, position=position, measures=(entry,))
+        return _only_result(BenchSuite(), shell, target)
+    return _only_result(ClaimsSuite(), shell, a_target(arch, config=config, position=position, claims=(entry,)))
+
+
+def _only_result(suite: Suite, shell: GuestShell, target: Target) -> CaseResult:
+    (case,) = suite.plan(target)
+    (result,) = suite.run(case, cast(Any, shell), target)
     return result

@@ -1,4 +1,4 @@
-"""A session of suites against a fake guest, from its first boot to its last result."""
+"""Run a session of suites against fake guests, from the first boot to the last result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.fake_guest import BUILD_ID, FakePlace, Script
 
 
 class Played(Struct, frozen=True):
-    """What came of a session on a fake place."""
+    """The results of a session on a fake host, and the host."""
 
     reported: list[CaseResult]
     place: FakePlace
@@ -30,7 +30,7 @@ class Played(Struct, frozen=True):
         return result
 
     def outcomes(self, suite: str = "") -> dict[str, str]:
-        """By id; of one suite by name."""
+        """The outcomes by case id; with `suite`, those of that suite by case name."""
         chosen = [one for one in self.reported if suite in ("", one.suite)]
         names = [one.name if suite else one.id for one in chosen]
         assert len(set(names)) == len(names), f"reported twice: {names}"

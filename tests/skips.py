@@ -1,4 +1,4 @@
-"""In CI a test that does not run is red, unless tests/skips.toml says why it need not. A pytest plugin."""
+"""A pytest plugin: in CI, a test that does not run is red, unless tests/skips.toml lists it with a reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 LISTED = Path(__file__).with_name("skips.toml")
 FOLDERS = ("tests/unit", "tests/integration")
-"""A folder of tests in which nothing was found has lost its tests."""
+"""Folders in which at least one test must be collected."""
 
 
 class Skip(Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,7 +70,7 @@ class NoSilence:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Before any of them is deselected."""
+        """Record the tests before any of them is deselected."""
         self._found = [item.nodeid for item in items]
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
@@ -91,7 +91,7 @@ class NoSilence:
 
 
 def _literal(glob: str) -> str:
-    """In a test's id brackets are brackets."""
+    """Escape the brackets of a test's id, so that they are no character class of the glob."""
     return glob.replace("[", "[[]")
 
 

@@ -1,4 +1,4 @@
-"""What of its surroundings a test may see: not the user's settings, whatever they are."""
+"""The environment that tests run in: it holds none of the user's settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OTHERS = frozenset(
     }
 )
 _KEPT = frozenset({"PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONUNBUFFERED"})
-"""Where our own code is, and what changes no outcome."""
+"""The path of our own code, and variables that change no outcome."""
 
 
 def neutral(environ: Mapping[str, str]) -> dict[str, str]:
@@ -40,12 +40,13 @@ def homeless(environ: Mapping[str, str], home: Path) -> dict[str, str]:
 
 
 def cache_folder() -> Path:
-    """Where integration tests keep trees and kernels. tests/conftest.py has set HARNESS_CACHE only if CACHE was set."""
+    """The folder in which integration tests keep trees and kernels. In a test, HARNESS_CACHE is set only if CACHE was set
+    (tests/conftest.py)."""
     return Path(os.environ.get("HARNESS_CACHE") or platformdirs.user_cache_dir("fgraph-harness"))
 
 
 def hostile(names: Iterable[str], home: Path) -> dict[str, str]:
-    """Settings with which a test fails that sees any of them. `names` are variables that mean something to the harness."""
+    """Settings that make a test fail if it sees any of them. `names` are the variables that the harness reads."""
     home.mkdir(parents=True)
     wrong = home / "nowhere"
     (home / ".gitconfig").write_text(

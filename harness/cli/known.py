@@ -37,39 +37,39 @@ def known_command(form: str, stale: int, history: Path) -> int:
     harness known
     harness known --stale 30 --format json
     """
-    remembered = History(history, read=True) if history.exists() else None
-    found = [
-        usage(entry, line, remembered.ran(entry.applies_to) if remembered else (), stale) for entry, line in read_with_lines()
+    past_runs = History(history, read=True) if history.exists() else None
+    usages = [
+        usage(entry, line, past_runs.ran(entry.applies_to) if past_runs else (), stale) for entry, line in read_with_lines()
     ]
     if form == "json":
-        click.echo(to_json({"history": remembered is not None, "known": [_as_json(one) for one in found]}).decode())
+        click.echo(to_json({"history": past_runs is not None, "known": [_as_json(row) for row in usages]}).decode())
         return 0
-    OUT.print(_table(found))
-    for one in found:
-        for remark in one.remarks:
-            OUT.print(f"line {one.line}, {escape(one.entry.case)}: {remark}")
-            shown = one.diagnostics if len(one.diagnostics) > 1 else ()
+    OUT.print(_table(usages))
+    for row in usages:
+        for remark in row.remarks:
+            OUT.print(f"line {row.line}, {escape(row.entry.case)}: {remark}")
+            shown = row.diagnostics if len(row.diagnostics) > 1 else ()
             for text in shown:
                 OUT.print(f"    {escape(clean(text.partition(chr(10))[0]))}")
-    if remembered is None:
+    if past_runs is None:
         OUT.print(f"no history in {escape(str(history))}: `harness run` writes one; give its path with --history PATH")
     return 0
 
 
-def _table(found: list[Usage]) -> Table:
+def _table(usages: list[Usage]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("line", "case", "where", "last seen", "job", "kernel", "runs since"):
         table.add_column(name, no_wrap=True, justify="right" if name in ("line", "runs since") else "left")
-    for one in found:
-        entry, last = one.entry, one.last
+    for row in usages:
+        entry, last = row.entry, row.last
         where = " ".join([*entry.arch, *([] if entry.toolchain == "*" else [entry.toolchain]), entry.versions])
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(last.started)) if last else "never"
         job, kernel = (f"{last.arch}/{last.point}", last.release) if last else ("", "")
         cells = (entry.case, where.strip(), when, job, kernel)
-        table.add_row(str(one.line), *map(escape, cells), str(one.runs_since), style="yellow" if one.remarks else "")
+        table.add_row(str(row.line), *map(escape, cells), str(row.runs_since), style="yellow" if row.remarks else "")
     return table
 
 
-def _as_json(one: Usage) -> dict[str, Any]:
-    fields = {name: getattr(one.entry, name) for name in one.entry.__struct_fields__}
-    return {**fields, **{name: getattr(one, name) for name in one.__struct_fields__ if name != "entry"}}
+def _as_json(row: Usage) -> dict[str, Any]:
+    fields = {name: getattr(row.entry, name) for name in row.entry.__struct_fields__}
+    return {**fields, **{name: getattr(row, name) for name in row.__struct_fields__ if name != "entry"}}

@@ -31,18 +31,18 @@ def uncompared(before: RunReport, after: RunReport) -> list[str]:
 def worse(before: RunReport, after: RunReport) -> list[str]:
     """The reasons why the run `after` is worse than `before`, or cannot be proved to be as good; empty if it is as good. A case
     that was not run counts like a red one."""
-    found = [one.case for one in compare(before, after) if one.red]
+    reasons = [one.case for one in compare(before, after) if one.red]
     for key, job in before.jobs.items():
         if job.finished and not _both_finished(before, after, key):
-            found.append(f"{job.name} was complete in the first run, and is not in the second")
+            reasons.append(f"{job.name} was complete in the first run, and is not in the second")
     for key, job in after.jobs.items():
         reds = sum(not result.outcome.green for result in job.results)
         if reds and not (key in before.jobs and before.jobs[key].finished):
-            what = "was not whole" if key in before.jobs else "is new"
-            found.append(f"{job.name} {what}, and {reds} of its cases {'is' if reds == 1 else 'are'} red")
+            what = "was not complete in the first run" if key in before.jobs else "is new"
+            reasons.append(f"{job.name} {what}, and {reds} of its cases {'is' if reds == 1 else 'are'} red")
     if not any(_both_finished(before, after, key) for key in before.jobs):
-        found.append("no job is complete in both runs: nothing was compared")
-    return found
+        reasons.append("no job is complete in both runs: nothing was compared")
+    return reasons
 
 
 def _both_finished(before: RunReport, after: RunReport, key: tuple[str, str]) -> bool:

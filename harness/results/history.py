@@ -184,11 +184,11 @@ class History:
                 "INSERT INTO run (directory, started, series, tree, arguments, exit_code) VALUES (?, ?, ?, ?, ?, ?)", row
             ).lastrowid
             for job in report.jobs.values():
-                told = [job.properties.get(name, "") for name in ("tested", "release", "toolchain")]
+                properties = [job.properties.get(name, "") for name in ("tested", "release", "toolchain")]
                 number = data.execute(
                     "INSERT INTO job (run, scope, arch, point, finished, tested, release, toolchain)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (run, started.scope, job.arch, job.point, job.finished, *told),
+                    (run, started.scope, job.arch, job.point, job.finished, *properties),
                 ).lastrowid
                 data.executemany("INSERT OR IGNORE INTO name (name) VALUES (?)", [(result.id,) for result in job.results])
                 data.executemany(

@@ -38,8 +38,8 @@ STATUS = {
     Outcome.ERROR: "MISS",
     Outcome.FLAKY: "FAIL",
 }
-"""FAIL: the fault is in the kernel; ERROR: a test began, but reached no verdict; MISS: the fault is in the harness. A known failure is a
-failure with an issue."""
+"""FAIL: the fault is in the kernel; ERROR: a test began, but reached no verdict; MISS: the fault is in the harness. A known
+failure is a FAIL with an issue."""
 
 _ROOT = "fgraph"
 """Under which our tests are, in KernelCI's tree of them."""

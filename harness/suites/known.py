@@ -223,7 +223,7 @@ def _check(path: Path, known: Iterable[Known], lines: Lines) -> None:
         suite, _, glob = entry.case.partition(":")
         if entry.case != WARNINGS and (suite not in suites.ALL or not glob):
             where = lines.of("known", number, "case")
-            hint = f"SUITE:NAME, with one of the suites {', '.join(suites.ALL)}"
+            hint = f"write SUITE:NAME; suites: {', '.join(suites.ALL)}"
             raise datafile.bad(path, where, f"'{entry.case}' names no case of a suite", hint)
         for name in entry.fixed_by:
             if not (paths.PATCHES / name).is_dir():

@@ -36,42 +36,42 @@ class Usage(Struct, frozen=True):
     @property
     def remarks(self) -> list[str]:
         """Messages about entries that a person should check."""
-        found = []
+        messages = []
         if self.stale:
-            found.append(f"not seen for {self.runs_since} runs: remove it if the failure is fixed")
+            messages.append(f"not seen for {self.runs_since} runs: remove it if the failure is fixed")
         if len(self.diagnostics) > 1:
-            found.append(f"covers {len(self.diagnostics)} diagnostics: are they one failure?")
-        return found
+            messages.append(f"covers {len(self.diagnostics)} diagnostics: are they one failure?")
+        return messages
 
 
 def usage(entry: Known, line: int, ran: Sequence[Ran], stale: int) -> Usage:
     """`ran` is what the history has of the entry's cases, the newest first. An entry is stale after `stale` runs without it."""
-    meant = [one for one in ran if _meant(entry, one)]
-    covered = [one for one in meant if _covered(entry, one)]
+    meant = [past for past in ran if _meant(entry, past)]
+    covered = [past for past in meant if _covered(entry, past)]
     last = covered[0] if covered else None
-    later = [one for one in meant if one.outcome not in _UNTESTED and (last is None or one.started > last.started)]
-    runs = len({(one.started, one.directory) for one in later})
-    diagnostics = {_VARYING.sub("0", text): text for one in reversed(covered) if (text := _diagnostic(entry, one))}
+    later = [past for past in meant if past.outcome not in _UNTESTED and (last is None or past.started > last.started)]
+    runs = len({(past.started, past.directory) for past in later})
+    diagnostics = {_VARYING.sub("0", text): text for past in reversed(covered) if (text := _diagnostic(entry, past))}
     return Usage(entry, entry.key, line, last, runs, runs >= stale, tuple(reversed(diagnostics.values())))
 
 
-def _meant(entry: Known, one: Ran) -> bool:
+def _meant(entry: Known, past: Ran) -> bool:
     """True if the entry applies to that result. The history of old runs has no toolchain, so an entry with one does not."""
     return (
-        entry.applies_to(one.case)
-        and (not entry.arch or one.arch in entry.arch)
-        and entry.meant_for(one.release)
-        and (entry.toolchain == "*" or fnmatch.fnmatchcase(one.toolchain, entry.toolchain))
-        and not (one.series in entry.fixed_by and one.point == LAST)
+        entry.applies_to(past.case)
+        and (not entry.arch or past.arch in entry.arch)
+        and entry.meant_for(past.release)
+        and (entry.toolchain == "*" or fnmatch.fnmatchcase(past.toolchain, entry.toolchain))
+        and not (past.series in entry.fixed_by and past.point == LAST)
     )
 
 
-def _covered(entry: Known, one: Ran) -> bool:
+def _covered(entry: Known, past: Ran) -> bool:
     if entry.hangs:
-        return one.outcome is Outcome.SKIP and one.diagnostic.startswith("not run, it hangs: ")
-    old = not one.known and one.outcome is Outcome.XFAIL and one.diagnostic.startswith(f"known: {entry.why}")
-    return one.known == entry.key or old
+        return past.outcome is Outcome.SKIP and past.diagnostic.startswith("not run, it hangs: ")
+    old = not past.known and past.outcome is Outcome.XFAIL and past.diagnostic.startswith(f"known: {entry.why}")
+    return past.known == entry.key or old
 
 
-def _diagnostic(entry: Known, one: Ran) -> str:
-    return one.covered or one.diagnostic.removeprefix(f"known: {entry.why}").removeprefix("; ")
+def _diagnostic(entry: Known, past: Ran) -> str:
+    return past.covered or past.diagnostic.removeprefix(f"known: {entry.why}").removeprefix("; ")

@@ -43,7 +43,8 @@ def sshd(tmp_path: Path) -> Iterator[Sshd]:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_more_kernels(request: pytest.FixtureRequest) -> Iterator[None]:
-    """What CI runs builds the bundled series' kernel for each of ARCHS, and no other: each costs a cold machine minutes."""
+    """The tests that CI runs may build the bundled series' kernel for each of ARCHS and no other, because each kernel takes a
+    cold machine minutes."""
 
     def kernels() -> set[str]:
         return {path.name for path in Cache(surroundings.cache_folder()).directory("kernels").iterdir()}
@@ -69,7 +70,7 @@ MACHINES = [
     for arch in ARCHS
     for lines in ("two lines", "one line")
 ]
-"""That one line serves as well does not depend on the architecture: one shows it in CI."""
+"""`one line`: commands share the console's serial line. That does not depend on the architecture, so CI tests it on one."""
 
 
 @pytest.fixture(scope="session", params=MACHINES)

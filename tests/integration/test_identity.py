@@ -71,7 +71,7 @@ def test_points_that_differ_in_one_byte(series: Path, arch: str, tmp_path: Path)
     done = harness("run", "--series", series, "--arch", arch, *wanted, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     digests = each_is_its_own(read_run(tmp_path / "runs" / "latest"), arch)
-    # An image is as long as the next one: only what is in it tells them apart.
+    # All images have the same size, so that only their content differs.
     kernels = [Cache(surroundings.cache_folder()).read_record("kernels", digest, Kernel) for digest in digests]
     assert len({kernel.vmlinux.stat().st_size for kernel in kernels if kernel}) == 1
     # Once more, out of the cache.

@@ -1,4 +1,4 @@
-"""What a test says against the kernel is reported red: a KUnit case that fails, a sample that miscounts, a WARN in a module."""
+"""Failures of the kernel are reported red: a KUnit case that fails, a sample that miscounts, a WARN in a module."""
 
 from __future__ import annotations
 

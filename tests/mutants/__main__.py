@@ -1,4 +1,4 @@
-"""`nox -s mutants`: change what decides, and look whether the unit tests notice each change.
+"""`nox -s mutants`: change the modules that decide about red and green, and check that a unit test notices each change.
 
 python -m tests.mutants --minutes 30 --module 'suites/policy.py'
 """
@@ -15,9 +15,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import msgspec
-import platformdirs
 import psutil
 
+from tests import surroundings
 from tests.mutants import listed, report, tree
 from tests.mutants.choose import Chooser
 from tests.mutants.generate import RECIPE, Mutant, mutants
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
         print(wrong, file=sys.stderr)
         return 2
     except tree.BaselineFailed as failed:
-        print(f"{failed}\nThe unit tests fail without any mutant: mend them first.", file=sys.stderr)
+        print(f"{failed}\nThe unit tests fail without any mutant: fix them first.", file=sys.stderr)
         return 1
     chosen = [one for one in wanted.equivalent if one.file in every or not options.module]
     return _reported(report.Report(every, found, chosen, wanted.at_least), root)
@@ -65,12 +65,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _default_state() -> Path:
-    cache = os.environ.get("HARNESS_CACHE") or platformdirs.user_cache_dir("fgraph-harness")
-    return Path(cache) / "mutants"
+    return surroundings.cache_folder() / "mutants"
 
 
 def _mutants_of(root: Path, file: str, digest: str, state: Path) -> list[Mutant]:
-    """They are kept, since it takes seconds to make those of a long file."""
+    """The mutants of a file. They are cached, because it takes seconds to make those of a long file."""
     kept = state / "made" / f"{RECIPE}-{file.replace('/', '.')}-{digest}.json"
     if kept.exists():
         return msgspec.json.decode(kept.read_bytes(), type=list[Mutant])
@@ -116,8 +115,8 @@ def _run(
     deadline: float,
     whole: bool,
 ) -> None:
-    """Try mutants in all trees at the same time until the deadline. With a part of the tests only, that a mutant survived
-    holds for this run alone."""
+    """Try mutants in all trees at the same time until the deadline. Unless all tests run (`whole`), a survivor
+    is not recorded, because another test may notice it."""
     waiting = iter(left)
     running: list[tuple[Mutant, Attempt, Tried | None]] = []
     free = list(trees)
@@ -149,7 +148,7 @@ def _run(
                 if timeout is not None:
                     ended(mutant, _checked(timeout, tried))
                 elif tried.verdict is Verdict.TIMEOUT:
-                    # Was it the mutant, or is the machine too busy? The same test without the mutant tells.
+                    # Run the same test without the mutant, to find out whether the mutant or a busy machine made it slow.
                     test = tried.by if tried.by in chooser.expected else attempt.tests[0]
                     control = Attempt(None, [test], chooser.expected, attempt.tree)
                     running.append((mutant, control, tried))

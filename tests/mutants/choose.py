@@ -1,4 +1,4 @@
-"""Which tests can notice a mutant, and in which order they are tried."""
+"""Choose the tests that can notice a mutant, and their order."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Chooser:
         self._kills: dict[str, Counter[str]] = {}
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """Those that run the changed statement. Of what stands outside of functions, and of what no test was seen to run (a
-        child in a sandbox, or one that is killed, leaves no record), those that run any line of the file, or else all. Tests
-        that have killed others of the same file come first, then the quickest."""
+        """The tests that run the changed statement. If it is outside of functions, or no test was recorded to run it (a child
+        that is killed or in a sandbox leaves no record), the tests that run any line of the file, or else all. First come
+        tests that killed other mutants of the file, then the quickest."""
         lines = self._passed.lines.get(mutant.file, {})
         names: set[str] = set()
         if mutant.function:

@@ -94,14 +94,14 @@ def mutants(file: str, text: str) -> list[Mutant]:
 
 
 def _difference(old: str, new: str) -> tuple[int, int, str]:
-    """Where two texts begin and end to differ, in the old one, and what the new one has there."""
+    """The start and the end of the difference between two texts, in the old text, and the new text between them."""
     begin = _common(old, new)
     same = _common(old[begin:][::-1], new[begin:][::-1])
     return begin, len(old) - same, new[begin : len(new) - same]
 
 
 def _common(one: str, two: str) -> int:
-    """How many characters two texts begin with alike."""
+    """The length of the common beginning of two texts."""
     pairs = enumerate(zip(one, two, strict=False))
     return next((number for number, (left, right) in pairs if left != right), min(len(one), len(two)))
 
@@ -192,7 +192,7 @@ class _Walk(cst.CSTVisitor):  # type: ignore[misc]
             self._spans.pop()
 
     def _span(self, node: cst.CSTNode) -> tuple[int, int]:
-        """First and last line; of what has a body, without that. A function's header runs where the function is defined,
+        """First and last line, without the body if there is one. A function's header runs where the function is defined,
         but only its body shows what a default means."""
         position = self.get_metadata(PositionProvider, node)
         body = None if isinstance(node, cst.FunctionDef) else getattr(node, "body", None)
@@ -322,7 +322,8 @@ def narrower(pattern: str) -> Iterator[str]:
 
 
 def _groups(pattern: str) -> Iterable[tuple[int, Sequence[int], int]]:
-    """Of the whole pattern and each group: where it begins, its bars, and where it ends. Nothing if it is only a part of one."""
+    """For the whole pattern and each group: the offsets of its beginning, its bars and its end. Empty if the text is only a part
+    of a pattern."""
     stack: list[tuple[int, list[int]]] = [(0, [])]
     found: list[tuple[int, list[int], int]] = []
     position = 0
@@ -351,7 +352,7 @@ def _groups(pattern: str) -> Iterable[tuple[int, Sequence[int], int]]:
 
 
 def _inside(pattern: str, position: int) -> int:
-    """Where a group's own pattern begins: behind `(`, `(?:`, `(?P<name>`, `(?=`."""
+    """The offset of a group's own pattern: after `(`, `(?:`, `(?P<name>` or `(?=`."""
     for opening in ("(?P<", "(?<"):
         if pattern.startswith(opening, position) and pattern[position + len(opening)] not in "=!":
             return pattern.index(">", position) + 1

@@ -37,7 +37,7 @@ class Verdict(Enum):
     """A test that is quick without the mutant did not end. It counts as killed."""
     SURVIVED = "survived"
     UNTESTED = "untested"
-    """The tests could not be run: nothing is known about it."""
+    """The tests could not be run, so there is no verdict."""
 
 
 class Tried(Struct, frozen=True):
@@ -69,14 +69,14 @@ class Attempt:
         self._original = path.read_bytes()
         self._times = (path.stat().st_atime_ns, path.stat().st_mtime_ns)
         path.write_text(mutant.applied(self._original.decode("utf-8")), encoding="utf-8")
-        # Python takes bytecode for valid if it is of this second and length; so each mutant has a second of its own.
+        # Python regards bytecode as valid if the source's time (in seconds) and size match; so each mutant gets another second.
         Attempt._second += 1
         os.utime(path, (Attempt._second, Attempt._second))
 
     _second = 1_000_000_000
 
     def poll(self) -> Tried | None:
-        """None while it runs."""
+        """The result; None while the tests run."""
         pid, status = os.waitpid(self._pid, os.WNOHANG)
         if pid:
             tried = self._verdict(os.waitstatus_to_exitcode(status))
@@ -108,7 +108,7 @@ class Attempt:
         return next((words[1] for words in reversed(self._entries()) if words[0] == "begin"), "import")
 
     def _late(self) -> bool:
-        """Whether the test that runs now takes too long."""
+        """True if the current test takes too long."""
         expected = self._expected.get(self._running(), 0.0)
         since = time.time() - self._diary.stat().st_mtime
         return since > _LEAST_SECONDS + _TIMES * expected

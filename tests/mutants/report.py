@@ -1,4 +1,4 @@
-"""What all mutants of all modules came to, and whether that is good enough."""
+"""Count the verdicts of all mutants, and decide whether the session is red."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Report:
         return counts
 
     def survivors(self) -> Iterator[Mutant]:
-        """Those that are not listed."""
+        """The mutants that survived and are not listed."""
         for mutants in self._mutants.values():
             for mutant in mutants:
                 tried = self._found.get(mutant.id)
@@ -88,7 +88,7 @@ class Report:
         return (self._found[mutant.id] for mutant in mutants if mutant.id in self._found)
 
     def _stale(self) -> Iterator[str]:
-        """Entries of the list that excuse nothing any more."""
+        """Messages about entries of the list that no longer excuse a mutant."""
         by_key = {mutant.key: mutant for mutants in self._mutants.values() for mutant in mutants}
         for key in self._listed:
             where = f"{key[0]}: {key[1] or 'outside of functions'}: '{key[2]}' -> '{key[3]}'"

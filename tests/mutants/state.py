@@ -1,4 +1,4 @@
-"""What earlier runs found, and whether it still holds."""
+"""Keep the verdicts of earlier runs, and drop those that are out of date."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from tests.mutants.judge import Tried, Verdict
 class Entry(Struct, frozen=True):
     id: str
     scope: str
-    """The mutant's function, as it was."""
+    """Digest of the mutant's function at that time."""
     tests: str
-    """The tests that decided it, as they were."""
+    """Digest of the tests that decided it, at that time."""
     tried: Tried
 
 
 class State:
-    """One line a verdict, appended as it is found: a run that is killed loses only the mutants that it was trying."""
+    """A file with one line for each verdict. Lines are appended at once, so that a killed run loses only the mutants that it was
+    trying."""
 
     def __init__(self, path: Path, digests: Mapping[str, str], tests: str, afresh: bool = False) -> None:
         """`digests` are those of the project's files now; `tests` is the folder of the tests. Earlier verdicts are ignored if

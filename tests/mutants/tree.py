@@ -1,4 +1,4 @@
-"""Copies of the project in which mutants are tried, and what the tests do there without one."""
+"""Copy the project for the mutants, and record the tests there without a mutant."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ if os.environ.get("MUTANTS_RECORDED") and os.access(os.environ["MUTANTS_RECORDED
     _recording.start()
     atexit.register(lambda: (_recording.stop(), _recording.save()))
 """
-"""coverage.py's own way into children, COVERAGE_PROCESS_START, complains aloud where it cannot write."""
+"""Start coverage.py in children. Its own COVERAGE_PROCESS_START prints errors where it cannot write, as in a sandbox."""
 
 
 class BaselineFailed(Exception):
@@ -59,7 +59,8 @@ def digests(root: Path) -> dict[str, str]:
 
 
 def environment(tree: Path, **more: str) -> dict[str, str]:
-    """Our own, but that Python imports the copy and writes no bytecode: a mutant may be as long as the original."""
+    """Our environment, but Python imports the copy and writes no bytecode, which could be taken for that of a mutant of equal
+    size."""
     kept: Mapping[str, str] = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "COVERAGE"))}
     return {**kept, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", **more}
 
@@ -105,7 +106,7 @@ def baseline(
 
 
 _READ = (".py", ".toml", ".config", ".json")
-"""What the outcome and the course of a test depend on."""
+"""Suffixes of the files that may change the outcome of a test, or the lines that it runs."""
 
 
 class _Known(Struct, frozen=True):
@@ -121,7 +122,7 @@ def _read(kept: Path) -> dict[str, _Known]:
 
 
 def _key(others: Mapping[str, str], file: str, digest: str) -> str:
-    """`tests/mutants.toml` changes no test."""
+    """Digest of all inputs of a file of tests. `tests/mutants.toml` is none of them."""
     relevant = sorted((name, one) for name, one in others.items() if name != "tests/mutants.toml")
     return hashlib.sha256(repr((relevant, file, digest)).encode()).hexdigest()[:16]
 
@@ -144,7 +145,7 @@ def _recorded(tree: Path, recorded: Path, files: Sequence[str], keys: Mapping[st
 
 
 def _part(passed: Passed, tree: Path, file: str) -> Passed:
-    """What the tests of one file found, with paths relative to the copy."""
+    """The part of the record that belongs to one file of tests, with paths relative to the copy."""
     seconds = {name: one for name, one in passed.seconds.items() if name.startswith(f"{file}::")}
     lines: dict[str, dict[int, list[str]]] = {}
     for path, numbers in passed.lines.items():

@@ -14,10 +14,10 @@ from msgspec import Struct
 
 
 class Passed(Struct, frozen=True):
-    """What a run without a mutant found."""
+    """The record of a test run without a mutant."""
 
     seconds: dict[str, float]
-    """How long each test took, by its id."""
+    """Duration of each test, by its id."""
     lines: dict[str, dict[int, list[str]]]
     """For each file and line, the tests that run it."""
 
@@ -30,7 +30,7 @@ def repeatable() -> None:
 
 
 class Recorder:
-    """Tells coverage.py which test runs, and writes down how long it took."""
+    """Passes the current test's id to coverage.py, and records each test's duration."""
 
     def __init__(self, coverage: object) -> None:
         self.seconds: dict[str, float] = {}
@@ -95,7 +95,7 @@ class Chosen:
 
 
 def main(arguments: Sequence[str], found: Path) -> int:
-    """Run pytest as it is, recorded by coverage.py, and write what `Passed` says to `found`."""
+    """Run pytest as it is, recorded by coverage.py, and write a `Passed` to the file `found`."""
     import coverage
 
     os.environ["MUTANTS_RECORDED"] = str(found.parent)
@@ -121,7 +121,7 @@ def main(arguments: Sequence[str], found: Path) -> int:
 
 
 def _test(context: str) -> str:
-    """A child's context is what pytest writes into its environment: the test's id and the phase."""
+    """The test's id in a coverage context. A child's context is PYTEST_CURRENT_TEST, which also has the phase."""
     for phase in ("setup", "call", "teardown"):
         context = context.removesuffix(f" ({phase})")
     return context

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from harness.model import Outcome
 
-# What stands behind `ok` or `not ok`, whether it is `ok`, and what it means.
+# For each verdict: True for `ok`, False for `not ok`; the directive after the name; the outcome.
 VERDICTS = {
     "pass": (True, "", Outcome.PASS),
     "fail": (False, "", Outcome.FAIL),
@@ -60,7 +60,7 @@ class Item(Struct, frozen=True):
 
 
 def leaves(items: tuple[Item, ...], above: str = "") -> list[tuple[str, Outcome]]:
-    """What the parser must make of the tree, by its contract."""
+    """The cases that the parser must return for the tree."""
     found: list[tuple[str, Outcome]] = []
     for item in items:
         name = f"{above}{item.name}"
@@ -71,7 +71,7 @@ def leaves(items: tuple[Item, ...], above: str = "") -> list[tuple[str, Outcome]
 
 
 def items(depth: int, verdicts: tuple[str, ...], broken: bool = True, least: int = 1) -> st.SearchStrategy[tuple[Item, ...]]:
-    """Siblings, with subtests down to a depth, all named otherwise."""
+    """Siblings, with subtests down to a depth, all with different names."""
     words = st.sampled_from(["a", "fork()", "x=1", "with two words", "v1.5", "ok", "not"])
     flags = st.sampled_from([False, False, False, broken])
     below = items(depth - 1, verdicts, broken, least) if depth > 1 else st.just(())

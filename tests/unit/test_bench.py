@@ -318,7 +318,7 @@ def test_bundled_measures() -> None:
 
 
 def test_bundled_limits_hold_on_the_configuration_that_is_built() -> None:
-    """Nothing of what a run configures by itself switches the limits off."""
+    """The options that a run sets by itself do not switch the limits off."""
     loaded = series.load("fprobe-on-fgraph")
     for target in arch.chosen(()):
         asked = {

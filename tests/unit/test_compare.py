@@ -95,7 +95,7 @@ XFAIL = Outcome.XFAIL
     ],
 )
 def test_what_is_worse(tmp_path: Path, was: Outcome | None, now: Outcome | None, worse: bool, tested: str) -> None:
-    """Whether the kernel is the same or not: a case that passed and skips now shows nothing any more."""
+    """A case that passed before and is skipped now is worse, with the same kernel or another one."""
     before, after = (
         run(tmp_path / name, {"kept": PASS, **({"x": outcome} if outcome else {})}, kernel)
         for name, outcome, kernel in (("1", was, "same"), ("2", now, tested))
@@ -166,5 +166,5 @@ def test_reds_of_a_job_that_was_not_whole_before(tmp_path: Path) -> None:
                 events.write(journal.JobFinished(3.0, "s390x", "last"))
         runs.append(read_run(report.directory))
     before, after = runs
-    assert compare.worse(before, after) == ["s390x/last was not whole, and 1 of its cases is red"]
+    assert compare.worse(before, after) == ["s390x/last was not complete in the first run, and 1 of its cases is red"]
     assert harness("compare", before.directory, after.directory, cwd=tmp_path).returncode == 1

@@ -1,4 +1,4 @@
-"""What was planned and did not end is red, and so is a run that proves nothing: in exit code, JUnit, summary, page and JSON."""
+"""A planned job that did not end is red, and so is a run that proves nothing: in exit code, JUnit, summary, page and JSON."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def written(directory: Path, *events: journal.Event, end: bool = True) -> RunRep
 
 
 def errors(report: RunReport) -> dict[str, str]:
-    """Of the report's JUnit file: the names of cases with an <error>, and its message."""
+    """The cases with an <error> in the report's JUnit file: their names, and the messages."""
     tree = ElementTree.fromstring(junit.render(report))
     return {
         case.attrib["name"]: found.attrib["message"]
@@ -329,7 +329,7 @@ def test_kernelci_gets_a_miss_and_no_valid_checkout(tmp_path: Path) -> None:
     ],
 )
 def test_cell_of_the_matrix(tmp_path: Path, outcomes: list[Outcome], shown_as: Outcome, count: str) -> None:
-    """What did not pass is never shown as if it had."""
+    """A case that did not pass is never shown like a pass."""
     results = [case(f"kunit:{number}", outcome) for number, outcome in enumerate(outcomes)]
     (cell,) = view.page(written(tmp_path, STARTED, *results, ENDED)).jobs[0].counts
     assert cell

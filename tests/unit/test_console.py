@@ -92,7 +92,7 @@ def test_report_that_is_cut_short_by_the_end(tmp_path: Path) -> None:
 
 
 def test_log_that_cannot_be_written(tmp_path: Path) -> None:
-    """What is silent then is the disk, not the guest."""
+    """A console without output is then the fault of the disk, not of the guest."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         console = Console(ours, Path("/dev/full"))

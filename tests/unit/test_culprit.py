@@ -1,4 +1,4 @@
-"""Which function a report is about. The logs are made up, in the shapes that kernels print."""
+"""The function that a report is about. The logs are invented, in the forms that kernels print."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.logs.traces import lock_sites
 
 
 def function(text: str) -> str:
-    """Of the one report in a text, each of whose lines begins with a bar."""
+    """The function that the only report in a text is about. Each line of the text begins with a bar."""
     lines = [line.strip()[1:] for line in text.strip().splitlines()]
     (found,) = splat.scan(lines)
     return found.function

@@ -116,7 +116,7 @@ def test_command_line_says_so(patches: Path, tmp_path: Path) -> None:
     done = harness("run", "--series", patches, "--arch", "arm64", cwd=tmp_path)
     assert done.returncode == 2
     assert f"{patches / 'series.toml'}:8: must-run 'kunti:fprobe_test.*' can match no case" in done.stderr
-    assert "hint: SUITE:NAME" in done.stderr
+    assert "hint: write SUITE:NAME" in done.stderr
 
 
 # The bundled series: what it promises is tested, and cannot be taken out unnoticed.
@@ -139,7 +139,7 @@ PROMISES = {
     ),
     "its returns are no longer hooked beside those of the function graph": ("claims:03 hooked once", "claims:14 memory"),
 }
-"""What its description says, and the cases that show it: claims, or tests that must run."""
+"""Statements of the series' description, each with the cases that prove it: claims, or tests that must run."""
 
 
 def test_each_promise_of_the_bundled_series_has_its_cases() -> None:

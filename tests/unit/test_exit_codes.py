@@ -1,4 +1,4 @@
-"""What a run ends with is what the process ends with."""
+"""The process ends with the exit code of the run."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ ENTRY = known("plain:two", Outcome.CRASH, diagnostic=("ftrace failed to modify*"
 
 
 def judged(directory: Path, entry: Known, lines: Sequence[str]) -> CaseResult:
-    """What counts of a case during which the kernel prints these lines; with a panic, its guest is gone."""
+    """The final result of a case during which the kernel prints these lines. With a panic, its guest is gone."""
     step = [prints(*lines), *([dies] if PANIC[0] in lines else [])]
     found = play(directory, [Plain()], Script(commands={"plain:two": tuple(step)}), last_words=0.3)
     return Policy("x86_64", "gcc", [entry], ()).judge(found["plain:two"])

@@ -1,5 +1,5 @@
-"""What must stop a run, or keep it from being green, seen through the pipeline: each of these once could be cut out of the
-code without any test noticing."""
+"""Checks that must stop a run or make it red, tested through the pipeline. Each of them could once be removed from the code
+without a red test."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_red_once_is_red_for_good_within_a_job(bench: Bench) -> None:
 
 
 def resumable(bench: Bench) -> Callable[..., RunReport]:
-    """A run that was cut short after its first job, and what goes on with it."""
+    """A run that was cut short after its first job, and the function that resumes it."""
     directory = bench.series(main("int one;"))
     wanted = bench.parse(directory, points="base,last")
 
@@ -167,7 +167,7 @@ def test_run_does_not_go_on_with_other_selftests(bench: Bench) -> None:
 
 
 def test_run_does_not_go_on_with_another_kernel(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was finished ran on the one that was built then."""
+    """The finished cases ran on the kernel that was built then, so a resumed run must not use another one."""
     directory = bench.series(main("int one;"))
     wanted = bench.parse(directory)
     with monkeypatch.context() as patch:

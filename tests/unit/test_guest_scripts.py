@@ -271,7 +271,7 @@ def functions(text: str) -> dict[str, list[str]]:
 
 
 def test_what_runs_in_a_substitution_is_strict_again() -> None:
-    """In busybox's shell, a command substitution goes on behind a command that fails, unless it begins with set -e."""
+    """In busybox's shell, a command substitution continues after a command that fails, unless it begins with set -e."""
     helpers = functions((paths.GUEST / "claims").read_text())
     checked = set()
     entries: list[Claim | Measure] = [*OURS.claims, *OURS.measures, script((paths.GUEST / "claims").read_text())]

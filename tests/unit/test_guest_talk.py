@@ -68,7 +68,7 @@ def test_qemu_that_never_starts(tmp_path: Path) -> None:
 
 
 def test_answer_without_its_beginning(tmp_path: Path) -> None:
-    """What the channel lost may have been output: no status makes up for it."""
+    """The lost bytes may have been output, so the answer does not count, whatever its status."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         line = Line(ours.fileno())

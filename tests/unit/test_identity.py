@@ -1,4 +1,4 @@
-"""The kernel that is kept is the kernel that was built."""
+"""The kernel in the cache is the kernel that was built."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_two_kernels_that_differ_in_one_constant(bench: Bench) -> None:
     _holds(bench)
     bench.commit("main.c", "int num = 2;\n")
     _holds(bench)
-    # A build directory that is new, so that ccache has the say.
+    # A new build directory, so that all objects come from ccache or the compiler.
     shutil.rmtree(bench.cache.root / "work")
     shutil.rmtree(bench.cache.root / "kernels")
     bench.commit("main.c", "int num = 3;\n")
@@ -111,7 +111,7 @@ def test_a_shared_kernel_is_proved_when_it_comes(bench: Bench, tmp_path: Path) -
         assert not cached
         assert bytes.fromhex(again.build_ids[0]) in again.image.read_bytes()
         assert f"shared cache: kernels/{built.digest} is damaged, and made again" in messages
-        # What was wrong there was replaced.
+        # The wrong kernel in the shared cache was replaced.
         shutil.rmtree(built.directory)
         assert bench.build()[1] is True
 
@@ -177,7 +177,7 @@ def test_the_top_of_documentation_is_read_by_kconfig(bench: Bench) -> None:
 
 
 def test_a_header_that_makes_the_assembler_read_another_file(bench: Bench) -> None:
-    """Nothing that make or ccache can see changes: the build directory is made anew, and ccache is told of the file."""
+    """Nothing that make or ccache can see changes: the build directory is made anew, and the file is passed to ccache."""
     include = bench.repository / "include"
     include.mkdir()
     (include / "insn.h").write_text('asm(".include \\"asm/insn-asm.h\\"\\n");\n')
@@ -206,7 +206,7 @@ def test_a_header_with_incbin_switches_ccache_off(bench: Bench) -> None:
 
 @pytest.mark.parametrize("name", ["a.S", "a.s", "a.c"])
 def test_the_launcher_passes_by_ccache(tmp_path: Path, name: str) -> None:
-    """`ccache` is a script here that says that it was called."""
+    """`ccache` is a script here, which records its calls."""
     for program in ("ccache", "cc"):
         path = tmp_path / program
         path.write_text(f"#!/bin/sh\necho {program} $#\n")

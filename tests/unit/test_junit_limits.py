@@ -1,4 +1,4 @@
-"""How much of a log, a diagnostic and a name junit.xml keeps, and reports of cases that belong to no run."""
+"""The limits of logs, diagnostics and names in junit.xml, and reports of cases that belong to no run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def only(xml: str, name: str) -> ElementTree.Element:
 
 
 def kept(log: str, largest: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many characters of a log are in a report that may be so large."""
+    """The number of characters of a log in a report of limited size."""
     monkeypatch.setattr(junit, "_LARGEST", largest)
     return len(only(junit.render_cases("s", [CaseResult("s", "a", Outcome.PASS, log=log)]), "system-out").text or "")
 

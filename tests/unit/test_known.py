@@ -84,8 +84,8 @@ CHANGES = [
     ('reason = "it hangs"', 'reason = "it hangs"\noutcome = ["fail"]', 17, "a case that hangs is not run"),
     ('reason = "it hangs"', 'reason = "it hangs"\ndiagnostic = ["x"]', 17, "a case that hangs is not run"),
     ('reason = "it hangs"', 'reason = "it hangs', 21, "Illegal character"),
-    ('reason = "it hangs"', 'reason = "it hangs"\ntoolchain = "lvm*"', 17, "the toolchain 'lvm*' is none"),
-    ('reason = "it hangs"', 'reason = "it hangs"\ntoolchain = ""', 17, "the toolchain '' is none"),
+    ('reason = "it hangs"', 'reason = "it hangs"\ntoolchain = "lvm*"', 17, "the toolchain 'lvm*' does not exist"),
+    ('reason = "it hangs"', 'reason = "it hangs"\ntoolchain = ""', 17, "the toolchain '' does not exist"),
     ("[[known]]", "[[nkown]]", 2, "nkown"),
     ("[[known]]", "[known]", 2, "array"),
 ]

@@ -1,4 +1,4 @@
-"""What the suite `kunit` makes of boot logs."""
+"""The results of the suite `kunit` for boot logs."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def found(lines: list[str]) -> list[tuple[str, Outcome]]:
 
 
 def green(lines: list[str]) -> bool:
-    """What `harness ktap` ends with 0 for."""
+    """True if `harness ktap` ends with 0 for this log."""
     cases = ktap.parse(lines)
     return bool(cases) and all(case.outcome.green for case in cases)
 

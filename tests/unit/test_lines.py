@@ -200,7 +200,7 @@ def test_text_that_is_no_prefix_stays(line: str) -> None:
     ],
 )
 def test_message_behind_a_time_is_left_alone(prefix: str, message: str) -> None:
-    """What follows the time was printed by the kernel, whatever it looks like."""
+    """The kernel printed everything after the time, even if it looks like another prefix."""
     assert without_printk_prefix(prefix + message) == message
 
 

@@ -89,7 +89,7 @@ def test_all_is_well(tmp_path: Path) -> None:
 )
 @pytest.mark.parametrize("arch", ["x86_64", "arm"])
 def test_how_a_case_ends(tmp_path: Path, arch: str, steps: tuple[Step, ...], outcome: str, why: str, boots: int) -> None:
-    """With a line for commands of their own, or with one for all."""
+    """x86_64 has a serial line for commands; arm uses one line for the console and commands."""
     found = play(tmp_path, [Plain()], when_two(*steps), Script(), arch=arch)
     assert found.outcomes("plain") == {"one": "pass", "two": outcome, "three": "pass"}
     assert why in found["plain:two"].diagnostic
@@ -206,7 +206,7 @@ def test_clock_that_fails_always_has_to_do(tmp_path: Path) -> None:
 
 
 def test_kernel_that_splats_at_every_boot_is_not_trusted(tmp_path: Path) -> None:
-    """One more boot may be a clean one. If it is not, what passes is no proof: a checker may be off for good."""
+    """A second boot may be clean. If it is not, a pass proves nothing: a checker may be off until the next boot."""
     found = play(tmp_path, [Plain()], Script(boot=(prints(*WARNING),), commands={"plain:two": (exits(1),)}))
     assert found.outcomes("boot") == {"console": "crash", "console of boot 2": "crash"}
     assert found.outcomes("plain") == {"one": "lost", "two": "fail", "three": "lost"}

@@ -1,4 +1,4 @@
-"""What a boot log says, of suites boot and kunit, in a fake guest."""
+"""The results of suites boot and kunit from the boot log of a fake guest."""
 
 from __future__ import annotations
 

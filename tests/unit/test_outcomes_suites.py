@@ -1,4 +1,4 @@
-"""For every suite each outcome that a case of it can have, in a fake guest."""
+"""Each outcome that a case can have, for every suite, in a fake guest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests import fake
 from tests.fake_guest import OOPS, WARNING, Script, Step, dies, dropped, exits, hangs, prints, says
 from tests.play import Played, a_target, play
 
-# What ends any case of any suite in the same way, whatever its command printed before.
+# Events that end a case of every suite in the same way, whatever its command printed before.
 ENDS: tuple[tuple[tuple[Step, ...], str, str], ...] = (
     ((prints(*WARNING), exits()), "crash", WARNING[1]),
     ((prints(*OOPS), dies), "crash", OOPS[0]),

@@ -362,7 +362,7 @@ def test_warnings_may_be_known() -> None:
     ],
 )
 def test_what_counts_of_a_case_that_reports_twice(outcomes: list[Outcome], passed: bool) -> None:
-    """As in the journal: the first result, or the first red one."""
+    """The policy keeps the same result as the journal: the first one, or the first red one."""
     entry = known("ftracetest:a.tc", Outcome.TIMEOUT)
     policy = Policy("arm64", "gcc", [entry], ())
     for outcome in outcomes:
@@ -371,7 +371,7 @@ def test_what_counts_of_a_case_that_reports_twice(outcomes: list[Outcome], passe
 
 
 def test_every_xpass_is_told() -> None:
-    """Behind entries of which nothing can be told, as well."""
+    """An XPASS is found even if entries before it cannot be judged."""
     hangs = known("ftracetest:a.tc", hangs=True, outcome=(), diagnostic=())
     entries = [hangs, known("ftracetest:a.tc", Outcome.FLAKY), known("kunit:*"), known("ftracetest:a.tc")]
     policy = Policy("arm64", "gcc", entries, ())

@@ -92,7 +92,7 @@ def test_children_of_a_harness_that_a_harness_runs(sleep: str) -> None:
 
 
 def _running(program: str) -> int:
-    """How many processes were started as this program: its path is ours alone."""
+    """The number of processes that run this program, whose path only this test uses."""
     return sum((found.info["cmdline"] or [""])[0] == program for found in psutil.process_iter(["cmdline"]))
 
 

@@ -1,4 +1,4 @@
-"""What does not run in CI is red, unless it is listed."""
+"""A test that does not run in CI is red, unless it is listed."""
 
 from __future__ import annotations
 
