@@ -1,4 +1,9 @@
-"""Headers that make the assembler read files on its own: no list of dependencies names those files.
+"""What no list of dependencies tells of headers.
+
+A new header may be found earlier in the include path than another one of its name: what was included then is still there and
+unchanged, so that make and ccache see nothing (ccache's manual, "The direct mode").
+
+Other headers make the assembler read files on its own: no list of dependencies names those files.
 
 `.include` in an asm() statement of a header is such a case (arch/s390/include/asm/fpu-insn.h), and `.incbin` would be one.
 Neither ccache nor make sees a change of the file, so both are told here. Sources that do the same are left to
@@ -7,13 +12,16 @@ bin/harness-ccache."""
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections import Counter
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
 from harness import process
 from harness.cache import digest_of, file_digest
+from harness.tree.store import is_built
 
+_INCLUDABLE = (".h", ".inc", ".def", ".dtsi")
 _DIRECTIVE = r"\.inc(bin|lude)[[:space:]\\]|#[[:space:]]*embed"
 _INCLUDED = re.compile(r"\.include\s+\\?[\"<](?P<path>[^\"\\>]+)")
 _COMMENT = re.compile(r"^\s*(?:/?\*|//)")
@@ -24,11 +32,13 @@ class Opaque(Struct, frozen=True):
 
     files: tuple[Path, ...] = ()
     unknown: tuple[str, ...] = ()
+    names: str = ""
+    """A digest of the paths of all headers that share their name with another one."""
 
     @property
     def digest(self) -> str:
-        """Of the content of `files`."""
-        return digest_of(*(part for path in self.files for part in (str(path), file_digest(path))))
+        """Of the content of `files`, and of `names`."""
+        return digest_of(self.names, *(part for path in self.files for part in (str(path), file_digest(path))))
 
 
 def find(source: Path, folders: tuple[str, ...]) -> Opaque:
@@ -48,7 +58,14 @@ def find(source: Path, folders: tuple[str, ...]) -> Opaque:
         files.update(found)
         if not found:
             unknown.append(f"{where}:{number}: {code.strip()}")
-    return Opaque(tuple(sorted(files)), tuple(unknown))
+    return Opaque(tuple(sorted(files)), tuple(unknown), _shared_names(source, folders))
+
+
+def _shared_names(source: Path, folders: tuple[str, ...]) -> str:
+    listed = process.run(["git", "-C", source, "ls-files", "--", *(f"*{suffix}" for suffix in _INCLUDABLE)]).stdout.splitlines()
+    built = [path for path in listed if is_built(path, folders)]
+    count = Counter(PurePosixPath(path).name for path in built)
+    return digest_of(*(path for path in built if count[PurePosixPath(path).name] > 1))
 
 
 def _grep(source: Path, scope: list[str]) -> list[str]:
