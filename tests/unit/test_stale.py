@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Callable
 
 import pytest
 
-from harness import arch, kernel, process
+from harness import arch, kernel, paths, process, tree
+from harness.guest import initramfs
+from harness.guest.userland import Userland
+from harness.shared import opened
 from tests import fake
 from tests.unit.test_build import Bench, bench
 
@@ -150,3 +154,64 @@ def test_a_file_that_the_configuration_names(bench: Bench) -> None:
     assert b"old\n" in _image(bench)
     blob.write_text("new\n")
     assert b"new\n" in _image(bench)
+
+
+def test_a_shared_kernel_of_another_series(bench: Bench) -> None:
+    """It agrees with itself, but it is not the one that was asked for."""
+    depot = bench.directory / "depot"
+    with opened(str(depot), bench.cache, lambda text: None) as bench.cache.shared:
+        first, _ = bench.build()
+        bench.commit("main.c", "int num = 2;\n")
+        second, _ = bench.build()
+        shutil.copyfile(depot / "kernels" / first.digest, depot / "kernels" / second.digest)
+        shutil.rmtree(second.directory)
+        assert b"num = 2" in _image(bench)
+
+
+def test_a_configuration_that_is_not_the_one_that_was_built(bench: Bench) -> None:
+    """What a guest can do, and how long it may take, is read from it."""
+    built, _ = bench.build()
+    built.config.write_text(built.config.read_text() + "CONFIG_KASAN=y\n")
+    again, cached = bench.build()
+    assert not cached
+    assert "KASAN" not in again.config.read_text()
+
+
+@pytest.fixture
+def guest_parts(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Callable[[], bytes]:
+    """Makes the initramfs of a guest with no programs, and returns its content."""
+    busybox = bench.directory / "busybox"
+    busybox.write_text("a program")
+    monkeypatch.setattr(initramfs, "userland", lambda target, cache: Userland(busybox, busybox))
+    monkeypatch.setattr(paths, "GUEST", bench.directory / "guest")
+    (bench.directory / "guest").mkdir()
+
+    def make() -> bytes:
+        built, _ = bench.build()
+        commit = tree.resolve(f"git:{bench.repository}#main", bench.cache).commit
+        made, _ = initramfs.build_initramfs(built, commit, arch.load("x86_64"), ["gcc"], bench.cache)
+        return made.path.read_bytes()
+
+    return make
+
+
+def test_an_initramfs_that_was_damaged(guest_parts: Callable[[], bytes], bench: Bench) -> None:
+    """A test of zeros, as a power cut leaves them, ends with 0."""
+    whole = guest_parts()
+    (path,) = (bench.cache.root / "initramfs").iterdir()
+    path.write_bytes(whole.replace(b"# description: first", bytes(20)))
+    assert guest_parts() == whole
+
+
+def test_a_shared_initramfs_of_other_tests(guest_parts: Callable[[], bytes], bench: Bench) -> None:
+    """Its modules and its programs are right, its tests are those of another commit."""
+    depot = bench.directory / "depot"
+    with opened(str(depot), bench.cache, lambda text: None) as bench.cache.shared:
+        guest_parts()
+        (first,) = (depot / "initramfs").iterdir()
+        bench.commit("tools/testing/selftests/ftrace/test.d/a.tc", "#!/bin/sh\n# description: changed\n")
+        guest_parts()
+        (second,) = set((depot / "initramfs").iterdir()) - {first}
+        shutil.copyfile(first, second)
+        (bench.cache.root / "initramfs" / second.name).unlink()
+        assert b"changed" in guest_parts()
