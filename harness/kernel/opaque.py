@@ -22,9 +22,10 @@ from harness.cache import digest_of, file_digest
 from harness.tree.store import is_built
 
 _INCLUDABLE = (".h", ".inc", ".def", ".dtsi")
-_DIRECTIVE = r"\.inc(bin|lude)[[:space:]\\]|#[[:space:]]*embed"
+_DIRECTIVE = r"\.inc(bin|lude)[[:space:]\"\\]|#[[:space:]]*embed"
 _INCLUDED = re.compile(r"\.include\s+\\?[\"<](?P<path>[^\"\\>]+)")
-_COMMENT = re.compile(r"^\s*(?:/?\*|//)")
+_COMMENT = re.compile(r"^\s*(?:/?\*(?!.*\*/\s*\S)|//)")
+"""A line that is nothing else."""
 
 
 class Opaque(Struct, frozen=True):
@@ -69,7 +70,7 @@ def _shared_names(source: Path, folders: tuple[str, ...]) -> str:
 
 
 def _grep(source: Path, scope: list[str]) -> list[str]:
-    words: list[str | Path] = ["git", "-C", source, "grep", "--no-color", "-nE", _DIRECTIVE, "--", *scope]
+    words: list[str | Path] = ["git", "-C", source, "grep", "--no-color", "-niE", _DIRECTIVE, "--", *scope]
     # In another locale the search takes several times as long.
     return process.run(words, env={"LC_ALL": "C"}, check=False).stdout.splitlines()
 
