@@ -22,7 +22,14 @@ _HONEST = {
     "CCACHE_IGNOREOPTIONS": "",
     "CCACHE_COMPILERCHECK": "content",
     "CCACHE_HASHDIR": "1",
+    # They may also name another compiler than the one of the digest, or let the build write into what is cached.
+    **dict.fromkeys(("CCACHE_COMPILER", "CCACHE_PATH", "CCACHE_PREFIX", "CCACHE_PREFIX_CPP", "CCACHE_BASEDIR"), ""),
+    "CCACHE_COMPILERTYPE": "auto",
+    "CCACHE_NOHARDLINK": "1",
 }
+
+NONE = {"CCACHE_DISABLE": "1"}
+"""The environment of a build without ccache: the compiler may be ccache under another name (/usr/lib/ccache in PATH)."""
 
 
 def folder() -> Path | None:

@@ -19,6 +19,8 @@ SELFTESTS = "tools/testing/selftests/ftrace"
 """In the tree, and below / in the guest."""
 
 _KIND = "initramfs"
+_MADE_FROM = "digest"
+"""In the shared cache, the file beside it that holds its digest."""
 _RECIPE = "3"
 _USUAL = 64
 """MiB."""
@@ -45,7 +47,7 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[
         *(part for path in ours for part in (str(path.relative_to(paths.GUEST)), path.read_bytes())),
     )
     path = cache.directory(_KIND) / digest
-    if path.exists() or _fetched(path, cache):
+    if _whole(path, cache) or _fetched(path, cache):
         _share(path, cache)
         return Initramfs(path, digest), True
     with cache.scratch() as scratch:
@@ -70,15 +72,27 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[
             if (modules := kernel.modules / "lib" / "modules").is_dir():
                 root.tree(modules, "lib/modules")
             root.close()
-        draft.rename(path)
+        _keep(draft, path, cache)
     _share(path, cache)
     return Initramfs(path, digest), False
+
+
+def _keep(draft: Path, path: Path, cache: Cache) -> None:
+    content = file_digest(draft)
+    draft.rename(path)
+    cache.write_record(_KIND, path.name, content)
+
+
+def _whole(path: Path, cache: Cache) -> bool:
+    """Whether it is there, and is what was made: after a power cut, parts of a file may be zeros, and a test of zeros passes."""
+    return path.is_file() and cache.read_record(_KIND, path.name, str) == file_digest(path)
 
 
 def _share(path: Path, cache: Cache) -> None:
     if cache.shared is not None:
         with cache.scratch() as alone:
             (alone / _KIND).hardlink_to(path)
+            (alone / _MADE_FROM).write_text(path.name)
             cache.shared.store(_KIND, path.name, alone)
 
 
@@ -86,7 +100,11 @@ def _fetched(path: Path, cache: Cache) -> bool:
     with cache.scratch() as scratch:
         if cache.shared is None or not cache.shared.fetch(_KIND, path.name, scratch):
             return False
-        (scratch / _KIND).rename(path)
+        made_from = scratch / _MADE_FROM
+        if not made_from.is_file() or made_from.read_text() != path.name:
+            cache.shared.reject(_KIND, path.name)
+            return False
+        _keep(scratch / _KIND, path, cache)
     return True
 
 

@@ -53,6 +53,8 @@ class Job:
             initramfs = reporter.stage(
                 "initramfs", lambda: guest.build_initramfs(built, tests, self._arch, toolchain.compiler, cache)
             )
+            build.check_same(reporter, initramfs=initramfs.digest)
+            reporter.properties(initramfs=initramfs.digest)
             return self._guest_tasks(built, initramfs.path)
         except Failed:
             if not reporter.broken:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness.cache import Cache
+from harness.cache import Cache, file_digest
 from harness.kernel import identity
 from harness.model import Kernel, from_json, to_json
 
@@ -21,7 +21,7 @@ def find(home: Path, cache: Cache) -> tuple[Kernel | None, str]:
     known = cache.read_record(_KIND, home.name, Kernel)
     why = ""
     if known is not None and known.directory == home:
-        why = _unproved(known, cache)
+        why = _unproved(known, home.name, cache)
         if not why:
             _share(known, cache)
             return known, ""
@@ -37,9 +37,14 @@ def keep(kernel: Kernel, cache: Cache) -> None:
     _share(kernel, cache)
 
 
-def _unproved(kernel: Kernel, cache: Cache) -> str:
-    """The reason why the kernel is not proved to be the one that was built; empty if it is proved."""
+def _unproved(kernel: Kernel, digest: str, cache: Cache) -> str:
+    """The reason why the kernel is not proved to be the one that was built for `digest`; empty if it is proved."""
+    # The digest of a kernel whose build read what the digest leaves out is another one, under which nobody asks for it.
+    if kernel.digest != digest:
+        return f"it was built for {kernel.digest}"
     try:
+        if file_digest(kernel.config) != kernel.config_digest:
+            return "its .config is not the one that it was built with"
         identity.check(kernel, cache)
     except identity.NotProved as error:
         return error.message
@@ -68,7 +73,7 @@ def _fetched(home: Path, cache: Cache) -> Kernel | None:
         # Its paths are those of the machine that built it.
         paths = {name: value for name, value in msgspec.structs.asdict(found).items() if isinstance(value, Path)}
         drafted = {name: draft / path.relative_to(found.directory) for name, path in paths.items()}
-        if _unproved(msgspec.structs.replace(found, **drafted), cache):
+        if _unproved(msgspec.structs.replace(found, **drafted), home.name, cache):
             cache.shared.reject(_KIND, home.name)
             raise _NobodyHasIt
         moved = {name: home / path.relative_to(found.directory) for name, path in paths.items()}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from msgspec import Struct
 
 from harness import ccache, paths, process
 from harness.arch import Arch
-from harness.cache import Cache, digest_of
+from harness.cache import Cache, digest_of, file_digest
 from harness.errors import CommandFailed, HarnessError, InfrastructureError
 from harness.kernel import artefact, identity, inputs, kconfig, opaque
 from harness.kernel.compilation import FULL, Compilation, Progress, first_error
@@ -22,9 +23,13 @@ from harness.kernel.warnings import Standing
 from harness.model import Kernel, KernelConfig, Point
 from harness.tree import Store
 
-_RECIPE = "6"
+_RECIPE = "7"
 """Part of every digest: raise it when a change here makes kernels that are cached unlike those it would build, or when those that
-are cached cannot be trusted (up to 5, an image could be made from another vmlinux than the one beside it)."""
+are cached cannot be trusted (up to 5, an image could be made from another vmlinux than the one beside it; in 6, from objects that
+were left over, see tests/unit/test_stale.py)."""
+
+_ENDED = (1, 2)
+"""The statuses of a command that failed and ended by itself: make removes the targets of recipes that fail."""
 
 
 class BuildFailed(HarnessError):
@@ -78,6 +83,7 @@ def build(
         *(_RECIPE, store.content(point.commit, arch.kernel.folders), repr(arch.kernel)),
         *(toolchain.version, repr(toolchain.variables), repr(toolchain.tools)),
         *(part for path in fragments for part in (path.name, path.read_bytes())),
+        *(part for path in kconfig.named_files(fragments) for part in (str(path), file_digest(path))),
         *(part for path in sorted(paths.MODULES.iterdir()) for part in (path.name, path.read_bytes())),
     )
     home = cache.root / "kernels" / digest
@@ -95,6 +101,48 @@ def build(
     job = _Job(arch, toolchain, cache, source, output, log, jobserver, progress)
     unseen = opaque.find(source, arch.kernel.folders)
     _forget_if_stale(output, unseen)
+    with _marked(output):
+        kernel = _built(job, point, fragments, required, unproved, digest, unseen, directory)
+    if distrust:
+        with log.open("a") as file:
+            file.write(f"# made again: kernel {digest} was in the cache, but {distrust}\n")
+    kernel = msgspec.structs.replace(kernel, seconds=time.monotonic() - start)
+    artefact.keep(kernel, cache)
+    return kernel, False
+
+
+@contextlib.contextmanager
+def _marked(output: Path) -> Iterator[None]:
+    """Mark the build directory while commands write to it. The mark stays if one of them was killed, by us or by the system: a
+    target that its recipe had not finished is newer than its sources then, and make would take it for up to date."""
+    mark = _mark(output)
+    mark.touch()
+    try:
+        yield
+    except HarnessError as error:
+        if not isinstance(error.__cause__, CommandFailed) or error.__cause__.status in _ENDED:
+            mark.unlink()
+        raise
+    mark.unlink()
+
+
+def _mark(output: Path) -> Path:
+    # Beside the directory: what is in it can be written by the tree's own makefiles.
+    return output.with_name(f"{output.name}.unfinished")
+
+
+def _built(
+    job: _Job,
+    point: Point,
+    fragments: Sequence[Path],
+    required: Sequence[Path],
+    unproved: Sequence[Path],
+    digest: str,
+    unseen: opaque.Opaque,
+    directory: Path,
+) -> Kernel:
+    store, source, output = Store(job.cache), job.source, job.output
+    arch, toolchain = job.arch, job.toolchain
     try:
         made_from = store.configuration(point.commit)
         config = kconfig.configure(source, output, arch, fragments, toolchain, required, unproved, made_from)
@@ -104,13 +152,7 @@ def build(
     finally:
         if (output / ".config").exists():
             shutil.copy2(output / ".config", directory / ".config")
-    kernel = _compiled(job, config, digest, store.tree(point.commit), unseen)
-    if distrust:
-        with log.open("a") as file:
-            file.write(f"# made again: kernel {digest} was in the cache, but {distrust}\n")
-    kernel = msgspec.structs.replace(kernel, seconds=time.monotonic() - start)
-    artefact.keep(kernel, cache)
-    return kernel, False
+    return _compiled(job, config, digest, store.tree(point.commit), unseen)
 
 
 def _forget_if_stale(output: Path, unseen: opaque.Opaque) -> None:
@@ -118,10 +160,18 @@ def _forget_if_stale(output: Path, unseen: opaque.Opaque) -> None:
     known which warnings its objects caused."""
     # The stamp lies beside the directory, because the tree's own makefiles can write inside of it.
     stamp = output.with_name(f"{output.name}.opaque")
-    if not Standing(output, output).known or not stamp.exists() or stamp.read_text() != unseen.digest:
+    killed = _mark(output).exists()
+    if killed or not Standing(output, output).known or not stamp.exists() or stamp.read_text() != unseen.digest:
         shutil.rmtree(output, ignore_errors=True)
         output.parent.mkdir(parents=True, exist_ok=True)
         stamp.write_text(unseen.digest)
+
+
+def _names(output: Path, unseen: opaque.Opaque) -> Path:
+    """A file for ccache, which looks at what was included and never at what would be included now."""
+    path = output.with_name(f"{output.name}.headers")
+    path.write_text(unseen.names)
+    return path
 
 
 def _compiled(job: _Job, config: KernelConfig, digest: str, tree: str, unseen: opaque.Opaque) -> Kernel:
@@ -149,7 +199,11 @@ def _attempt(job: _Job, config: KernelConfig, digest: str, tree: str, unseen: op
     make = job.make(cached)
     try:
         with job.cache.scratch() as scratch:
-            settings = ccache.settings(job.cache, scratch / "ccache", unseen.files) if cached else {}
+            settings = (
+                ccache.settings(job.cache, scratch / "ccache", [*unseen.files, _names(job.output, unseen)])
+                if cached
+                else ccache.NONE
+            )
             compiled.run([*make, job.arch.kernel.target, "modules", "headers"], settings, scratch)
             hits = _hit_rate(scratch / "ccache")
         if foreign := inputs.outside_of_digest(job.source, job.output, job.arch.kernel.folders):
@@ -163,7 +217,9 @@ def _attempt(job: _Job, config: KernelConfig, digest: str, tree: str, unseen: op
             depmod = {"DEPMOD": process.which("depmod") or "depmod"}
             compiled.run([*make, *install], depmod, modules)
             objects, warnings = compiled.objects, standing.list()
-            modules_error = _add_our_modules(compiled, make, install, depmod, modules, job.modules)
+            # Few sources, and the user's settings of ccache would hold for them.
+            plain, alone = job.make(cached=False), {**depmod, **ccache.NONE}
+            modules_error = _add_our_modules(compiled, plain, install, alone, modules, job.modules)
             for link in draft.glob("modules/lib/modules/*/build"):
                 link.unlink()
             _keep_files(job, draft)
@@ -212,7 +268,7 @@ def _add_our_modules(
     compiled: Compilation,
     make: Sequence[str | Path],
     install: Sequence[str],
-    depmod: Mapping[str, str],
+    env: Mapping[str, str],
     installed: Path,
     folder: Path,
 ) -> str:
@@ -221,8 +277,8 @@ def _add_our_modules(
     shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(paths.MODULES, folder)
     try:
-        compiled.run([*make, f"M={folder}", "modules"], {}, folder, ours=True)
-        compiled.run([*make, f"M={folder}", "INSTALL_MOD_DIR=harness", *install], depmod, folder, installed, ours=True)
+        compiled.run([*make, f"M={folder}", "modules"], env, folder, ours=True)
+        compiled.run([*make, f"M={folder}", "INSTALL_MOD_DIR=harness", *install], env, folder, installed, ours=True)
     except CommandFailed as error:
         _blame_disk(error, folder)
         return (first_error(error.output) or error.message).replace(f"{folder}/", "")

@@ -20,6 +20,8 @@ from harness.model import KernelConfig, SymbolRequest
 _SET = re.compile(r"CONFIG_(\w+)=(.+)")
 _UNSET = re.compile(r"# CONFIG_(\w+) is not set")
 _SLOW = {"PROVE_LOCKING": 3, "KASAN": 4}
+_FIRMWARE = "/lib/firmware"
+"""The default of CONFIG_EXTRA_FIRMWARE_DIR."""
 _OPTIONAL = re.compile(r"# optional ([\w ]+): (.+)")
 
 
@@ -56,6 +58,17 @@ def read_fragment(path: Path, arch: str) -> list[SymbolRequest]:
         elif not line.startswith("#") or "CONFIG_" in line:
             raise UserError(f"{path}:{number}: '{line}' asks for nothing", hint="CONFIG_X=y or # CONFIG_X is not set")
     return requests
+
+
+def named_files(fragments: Sequence[Path]) -> list[Path]:
+    """The files outside of the tree that the fragments name for the kernel to hold: CONFIG_INITRAMFS_SOURCE,
+    CONFIG_EXTRA_FIRMWARE, CONFIG_SYSTEM_TRUSTED_KEYS and their like; of a folder, all that is below it."""
+    strings = [value for path in fragments for value in read_config(path).values() if value.startswith('"')]
+    words = [word for value in strings for word in value.strip('"').split()]
+    folders = [Path(word) for word in words if Path(word).is_absolute()]
+    tops = {Path(_FIRMWARE, word) for word in words} | {folder / word for folder in folders for word in words}
+    found = {file for top in tops for file in (sorted(top.rglob("*")) if top.is_dir() else [top])}
+    return sorted(file for file in found if file.is_file())
 
 
 def read_config(path: Path) -> dict[str, str]:

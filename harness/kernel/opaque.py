@@ -1,4 +1,9 @@
-"""Find headers that make the assembler read files which no list of dependencies names.
+"""What no list of dependencies tells of headers.
+
+A new header may be found earlier in the include path than another one of its name: what was included then is still there and
+unchanged, so that make and ccache see nothing (ccache's manual, "The direct mode").
+
+Other headers make the assembler read files on its own.
 
 `.include` in an asm() statement of a header is such a case (arch/s390/include/asm/fpu-insn.h), and `.incbin` would be one.
 ccache and make do not notice when such a file changes, so build.py passes these files to ccache and keeps their digest beside
@@ -7,16 +12,20 @@ the build directory. bin/harness-ccache handles sources that use the same direct
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections import Counter
+from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
 from harness import process
 from harness.cache import digest_of, file_digest
+from harness.tree.store import is_built
 
-_DIRECTIVE = r"\.inc(bin|lude)[[:space:]\\]|#[[:space:]]*embed"
+_INCLUDABLE = (".h", ".inc", ".def", ".dtsi")
+_DIRECTIVE = r"\.inc(bin|lude)[[:space:]\"\\]|#[[:space:]]*embed"
 _INCLUDED = re.compile(r"\.include\s+\\?[\"<](?P<path>[^\"\\>]+)")
-_COMMENT = re.compile(r"^\s*(?:/?\*|//)")
+_COMMENT = re.compile(r"^\s*(?:/?\*(?!.*\*/\s*\S)|//)")
+"""A line that is nothing else."""
 
 
 class Opaque(Struct, frozen=True):
@@ -25,11 +34,13 @@ class Opaque(Struct, frozen=True):
 
     files: tuple[Path, ...] = ()
     unknown: tuple[str, ...] = ()
+    names: str = ""
+    """A digest of the paths of all headers that share their name with another one."""
 
     @property
     def digest(self) -> str:
-        """Digest of the names and the content of `files`."""
-        return digest_of(*(part for path in self.files for part in (str(path), file_digest(path))))
+        """Digest of `names`, and of the names and the content of `files`."""
+        return digest_of(self.names, *(part for path in self.files for part in (str(path), file_digest(path))))
 
 
 def find(source: Path, folders: tuple[str, ...]) -> Opaque:
@@ -49,11 +60,18 @@ def find(source: Path, folders: tuple[str, ...]) -> Opaque:
         files.update(found)
         if not found:
             unknown.append(f"{where}:{number}: {code.strip()}")
-    return Opaque(tuple(sorted(files)), tuple(unknown))
+    return Opaque(tuple(sorted(files)), tuple(unknown), _shared_names(source, folders))
+
+
+def _shared_names(source: Path, folders: tuple[str, ...]) -> str:
+    listed = process.run(["git", "-C", source, "ls-files", "--", *(f"*{suffix}" for suffix in _INCLUDABLE)]).stdout.splitlines()
+    built = [path for path in listed if is_built(path, folders)]
+    count = Counter(PurePosixPath(path).name for path in built)
+    return digest_of(*(path for path in built if count[PurePosixPath(path).name] > 1))
 
 
 def _grep(source: Path, scope: list[str]) -> list[str]:
-    words: list[str | Path] = ["git", "-C", source, "grep", "--no-color", "-nE", _DIRECTIVE, "--", *scope]
+    words: list[str | Path] = ["git", "-C", source, "grep", "--no-color", "-niE", _DIRECTIVE, "--", *scope]
     # In another locale the search takes several times as long.
     return process.run(words, env={"LC_ALL": "C"}, check=False).stdout.splitlines()
 

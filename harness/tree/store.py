@@ -185,6 +185,8 @@ class Store:
         process.run(["git", "-C", path, "am", "--abort"], env=IDENTITY, check=False)
         newest = _newest(path.parent)
         changed = _listed(path, "diff", "--name-only", "-z", "HEAD", commit) + _listed(path, "diff", "--name-only", "-z")
+        # Before it moves: whatever ends us then, nothing of it is left.
+        _forget_hidden(path, changed, commit)
         process.run(["git", "-C", path, "checkout", "--quiet", "--force", "--detach", commit], env=IDENTITY)
         process.run(["git", "-C", path, "clean", "--quiet", "-ffdx"])
         stamp = time.time_ns()
@@ -238,6 +240,27 @@ def _files(folder: Path) -> Iterator[os.DirEntry[str]]:
 
 def _listed(path: Path, *arguments: str) -> list[str]:
     return [name for name in process.run(["git", "-C", path, *arguments], env=IDENTITY).stdout.split("\0") if name]
+
+
+def _forget_hidden(path: Path, changed: Sequence[str], commit: str) -> None:
+    """Remove the build directories beside the work tree `path` in which make would miss a change on the way to `commit`.
+
+    It follows a symbolic link, to a file that is as old as ever. And a file that an earlier build made hides a source of its
+    name, for a build directory comes first in kbuild's VPATH (scripts/remove-stale-files in the kernel knows a few of them)."""
+    if not changed:
+        return
+    links = {*_links(path, "HEAD"), *_links(path, commit)}
+    added = _listed(path, "diff", "--name-only", "--no-renames", "--diff-filter=AT", "-z", "HEAD", commit)
+    for output in path.parent.iterdir():
+        hidden = any(os.path.lexists(output / name) for name in added)
+        if output != path and output.is_dir() and (hidden or links.intersection(changed)):
+            shutil.rmtree(output)
+
+
+def _links(path: Path, commit: str) -> list[str]:
+    """The symbolic links of a commit, as paths."""
+    entries = (entry.partition("\t") for entry in _listed(path, "ls-tree", "-r", "-z", commit))
+    return [name for mode, _, name in entries if mode.startswith("120000 ")]
 
 
 def _decompressed(path: Path) -> IO[bytes]:

@@ -3,6 +3,7 @@ without a red test."""
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -175,6 +176,24 @@ def test_run_does_not_go_on_with_another_kernel(bench: Bench, monkeypatch: pytes
         report = bench.run(wanted)
     # As a newer compiler would.
     (bench.path / "configs" / "base.config").write_text("CONFIG_FTRACE=y\nCONFIG_TINY=y\n")
+    again = bench.run(wanted, again=report.directory)
+    assert finished(again).exit_code == 2
+    assert "the kernel is not the one that the finished cases ran on" in finished(again).error
+
+
+def test_run_does_not_go_on_with_another_build_of_its_kernel(bench: Bench) -> None:
+    """Its digest is the same: something has a say that the digest leaves out."""
+    outside = bench.path / "outside"
+    outside.write_text("one\n")
+    (bench.path / "linux" / "compile").write_text(f'{fake.COMPILE}cat {outside} >>"$2"\n')
+    fake.git(bench.path / "linux", "commit", "--quiet", "--all", "--message=changed")
+    wanted = bench.parse(bench.series(main("int one;")))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("harness.job.reporter.Reporter.end", lambda self: None)
+        report = bench.run(wanted)
+    shutil.rmtree(bench.cache.root / "kernels")
+    shutil.rmtree(bench.cache.root / "work" / "build" / "x86_64-gcc")
+    outside.write_text("two\n")
     again = bench.run(wanted, again=report.directory)
     assert finished(again).exit_code == 2
     assert "the kernel is not the one that the finished cases ran on" in finished(again).error

@@ -193,10 +193,13 @@ def test_a_header_that_makes_the_assembler_read_another_file(bench: Bench) -> No
     assert any("main.o" in line for line in bench.objects)
 
 
-def test_a_header_with_incbin_switches_ccache_off(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    "text", ['#define BLOB asm(".incbin \\"blob\\"");\n', '/* x */ asm(".incbin \\"x\\"");\n', 'asm(".INCBIN" " \\"x\\"");\n']
+)
+def test_a_header_with_incbin_switches_ccache_off(bench: Bench, text: str) -> None:
     include = bench.repository / "include"
     include.mkdir()
-    (include / "blob.h").write_text('#define BLOB asm(".incbin \\"blob\\"");\n')
+    (include / "blob.h").write_text(text)
     fake.git(bench.repository, "add", "--all")
     bench.commit("other.c", "one\n")
     bench.build()
@@ -220,6 +223,13 @@ def test_the_launcher_passes_by_ccache(tmp_path: Path, name: str) -> None:
         return subprocess.run(words, cwd=tmp_path, env=env, capture_output=True, text=True, check=True).stdout.strip()
 
     for text in ('\t.incbin\t"x"\n', '.include "x"\n', '"\\t.incbin \\"x\\"\\n"', "# embed <x>\n"):
+        assert called(text, name) == "cc 2"
+    for text in (
+        'asm(".INCBIN \\"x\\"");\n',
+        'asm(".incbin" " \\"x\\"");\n',
+        'asm(".inc" "bin \\"x\\"");\n',
+        '#include "part.c"\n',
+    ):
         assert called(text, name) == "cc 2"
     plain = called("int binary, include; /* embedded incbin */\n", name)
     assert plain == ("ccache 3" if name == "a.c" else "cc 2")
