@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from harness import arch, kernel, process, tree
+from harness import arch, kernel, process, series, tree
 from harness.arch import Arch
 from harness.cache import Cache
-from harness.errors import InfrastructureError
+from harness.errors import InfrastructureError, UserError
 from harness.kernel import identity, inputs, kconfig, opaque
 from harness.kernel.toolchain import Toolchain
 from harness.model import Kernel, Point
@@ -201,3 +201,72 @@ def test_who_builds_when_and_where_is_not_in_a_kernel(bench: Bench) -> None:
         "VERSION": "1",
     }.items():
         assert f"KBUILD_BUILD_{name}={value}\n".encode() in text
+
+
+# Prebuilt kernels, and series that were applied before.
+
+
+def prebuilt(bench: Bench, release: str = "6.12.99") -> tuple[kernel.Given, str]:
+    """A kernel as somebody else would give it, with a module, and the commit whose headers it gets."""
+    script = bench.repository / "scripts" / "extract-ikconfig"
+    script.write_text("exit 1\n")
+    fake.git(bench.repository, "add", "--all")
+    bench.commit("main.c", "int given;\n")
+    built, _ = bench.build()
+    folder = bench.directory / "given"
+    (folder / "lib/modules" / release / "kernel").mkdir(parents=True)
+    (folder / "lib/modules" / release / "kernel/a.ko").write_text("a module\n")
+    shutil.copyfile(built.image, folder / "vmlinuz-6.12.99")
+    (folder / "config-6.12.99").write_text("CONFIG_FTRACE=y\n")
+    commit = tree.resolve(f"git:{bench.repository}#main", bench.cache).commit
+    return kernel.Given(folder / "vmlinuz-6.12.99", folder), commit
+
+
+def test_prebuilt_kernel_is_known_by_its_build_id_and_kept_whole(bench: Bench) -> None:
+    given, commit = prebuilt(bench)
+    first, cached = kernel.adopt(given, X86, kernel.detect(X86), commit, bench.cache)
+    assert not cached
+    assert first.build_ids == bench.build()[0].build_ids
+    assert kernel.adopt(given, X86, kernel.detect(X86), commit, bench.cache) == (first, True)
+    # What was kept is not what was given any more.
+    first.image.write_bytes(b"another kernel")
+    again, cached = kernel.adopt(given, X86, kernel.detect(X86), commit, bench.cache)
+    assert not cached
+    assert again.image.read_bytes() == given.image.read_bytes()
+
+
+def test_prebuilt_kernel_with_another_module_is_another_one(bench: Bench) -> None:
+    given, commit = prebuilt(bench)
+    first, _ = kernel.adopt(given, X86, kernel.detect(X86), commit, bench.cache)
+    assert given.modules
+    (given.modules / "lib/modules/6.12.99/kernel/a.ko").write_text("b module\n")
+    second, cached = kernel.adopt(given, X86, kernel.detect(X86), commit, bench.cache)
+    assert not cached
+    assert second.digest != first.digest
+    assert (second.modules / "lib/modules/6.12.99/kernel/a.ko").read_text() == "b module\n"
+
+
+def test_prebuilt_kernel_with_modules_of_another_release(bench: Bench) -> None:
+    given, commit = prebuilt(bench, "6.12.98")
+    with pytest.raises(UserError, match=r"6\.12\.99.*6\.12\.98"):
+        kernel.adopt(given, X86, kernel.detect(X86), commit, bench.cache)
+
+
+def test_series_on_another_tree_is_applied_again(bench: Bench) -> None:
+    found = series.load(str(fake.series(bench.directory / "s", {"other.c": "four\n"})))
+    store = Store(bench.cache)
+    for number in range(2):
+        bench.commit("main.c", f"int tree{number};\n")
+        base = tree.resolve(f"git:{bench.repository}#main", bench.cache)
+        applied = series.apply(found, base, bench.cache)
+        assert applied.base == base.commit
+        assert store.read_file(applied.tip, "main.c") == f"int tree{number};\n"
+
+
+def test_series_whose_commits_are_gone_is_applied_again(bench: Bench) -> None:
+    found = series.load(str(fake.series(bench.directory / "s", {"other.c": "four\n"})))
+    first = series.apply(found, tree.resolve(f"git:{bench.repository}#main", bench.cache), bench.cache)
+    shutil.rmtree(bench.cache.root / "linux.git")
+    base = tree.resolve(f"git:{bench.repository}#main", bench.cache)
+    assert series.apply(found, base, bench.cache).tip == first.tip
+    assert Store(bench.cache).read_file(first.tip, "other.c") == "four\n"
