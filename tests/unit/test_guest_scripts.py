@@ -283,3 +283,16 @@ def test_what_runs_in_a_substitution_is_strict_again() -> None:
                 assert known[name][0] == "set -e", (entry.case, name)
     assert {"allocated", "sampled", "least", "bench", "called", "written", "count", "leftovers"} <= checked
     assert {"module", "held_memory", "recorded"} <= {name for name, lines in helpers.items() if lines[0] == "set -e"}
+
+
+@pytest.mark.parametrize(("stays", "seen"), [(False, "0 left of 64"), (True, "64 left of 64")])
+def test_what_probes_leave_behind_is_counted(tmp_path: Path, stays: bool, seen: str) -> None:
+    """Claim 18, on a kernel that keeps a function enabled once its probes are gone, and on one that does not."""
+    prelude = f"""
+leftovers() {{ :; }}
+grep() {{ [ "$1" = -q ] || command grep "$@"; }}
+expect_hits() {{ [ {int(stays)} = 0 ] || command echo 'vfs_read (1)' >enabled_functions; }}
+"""
+    result = judge(claim("18"), GuestShell(tmp_path, prelude=prelude))
+    assert f"seen '{seen}'" in result.diagnostic, result.log
+    assert result.outcome is (Outcome.FAIL if stays else Outcome.PASS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -371,3 +372,21 @@ def test_suite_whose_guest_cannot_be_started(tmp_path: Path, tree: tuple[Store, 
     assert set(found.outcomes().values()) == {"error"}
     assert {result.suite for result in found.reported} == {suite.name for suite in suites}
     assert not any(result.ran for result in found.reported)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_ftracetest_keeps_its_exit_status(tmp_path: Path, tree: tuple[Store, str, str], there: bool) -> None:
+    """What is done behind it, to switch the profiler off, neither hides a failure nor makes one. Run by this machine's shell."""
+    script = Script(commands={f"ftracetest:{A}": (tap("ok 1 first"), exits(0))})
+    found = play(tmp_path, [FtracetestSuite()], script, target=target_of(tree), globs=(A,))
+    (asked,) = found.place.asked(f"ftracetest:{A}")
+    profiler = tmp_path / "profiler"
+    if there:
+        profiler.write_text("1\n")
+    head, newline, behind = asked.script.partition("\n")
+    assert "./ftracetest --ktap" in head
+    assert newline
+    text = behind.replace("/sys/kernel/tracing/function_profile_enabled", str(profiler))
+    for status in (0, 1, 127):
+        assert subprocess.run(["sh", "-c", f"(exit {status})\n{text}"], check=False).returncode == status
+    assert not there or profiler.read_text() == "0\n"
