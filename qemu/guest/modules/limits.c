@@ -55,6 +55,13 @@ static int ignore_return(struct kretprobe_instance *instance, struct pt_regs *re
 	return 0;
 }
 
+/* A kprobe at the entry of a traced function needs CONFIG_KPROBES_ON_FTRACE, which riscv does not have. */
+static noinline notrace unsigned long claim_untraced(unsigned long value)
+{
+	barrier();
+	return value;
+}
+
 /*
  * The kprobe that counts proves itself on a kretprobe, which has a pool of its own where CONFIG_KRETPROBE_ON_RETHOOK is set. Without
  * that, a count of 0 would also be what a kprobe that never fires has counted.
@@ -63,10 +70,11 @@ static bool pools_are_counted(void)
 {
 	static struct kretprobe control;
 
-	control = (struct kretprobe) { .kp.symbol_name = "claim_add", .handler = ignore_return, .maxactive = 1 };
+	control = (struct kretprobe) { .kp.symbol_name = "claim_untraced", .handler = ignore_return, .maxactive = 1 };
 	pools = 0;
 	if (!IS_ENABLED(CONFIG_KRETPROBE_ON_RETHOOK) || register_kretprobe(&control))
 		return false;
+	claim_untraced(1);
 	unregister_kretprobe(&control);
 	return pools > 0;
 }
