@@ -450,3 +450,9 @@ def test_report_of_another_task_ends_none() -> None:
     warning = "WARNING: CPU: 0 PID: 1 at a.c:1 f+0x1/0x2"
     log = [f"[    1.0][   T10] {warning}", "[    1.0][   T20] BUG: odd", f"[    1.0][   T10] {PANIC}"]
     assert titles(log) == [("warning", (PANIC,)), ("bug", ())]
+
+
+@pytest.mark.parametrize("name", ["KASAN", "KFENCE", "KMSAN", "KCSAN"])
+def test_each_checker_has_a_kind_of_its_own(name: str) -> None:
+    (found,) = splat.scan([f"BUG: {name}: uninit-value in made_up+0x12/0x30"])
+    assert found.kind == name.lower()
