@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from harness import paths
 from harness.errors import UserError
+from harness.logs import unrelated
 
 
 class Build(Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,8 +51,8 @@ class Follows(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if not self.reason.strip():
             raise ValueError(f"`misboot_splats`: '{self.title}' is excused without a reason")
-        if not self.title.strip("*?! "):
-            raise ValueError(f"`misboot_splats`: '{self.title}' would excuse every report")
+        if other := unrelated.matched(self.title):
+            raise ValueError(f"`misboot_splats`: '{self.title}' would also excuse '{other}': name the function of the report")
 
 
 class Machine(Struct, frozen=True, forbid_unknown_fields=True):

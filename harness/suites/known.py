@@ -17,6 +17,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness import arch, datafile, paths, suites
 from harness.datafile import Lines
+from harness.logs import unrelated
 from harness.model import WARNINGS, CasePattern, CaseResult, Outcome
 
 _HINT = "docs/adding.md, `A known failure`, says what an entry needs"
@@ -28,47 +29,6 @@ _OF_THE_TEST = (Outcome.FAIL, Outcome.UNRESOLVED)
 """The red outcomes that a test reports itself."""
 _NEVER = (Outcome.PASS, Outcome.SKIP, Outcome.XFAIL, Outcome.ERROR)
 """Outcomes that are no failure of the kernel: green ones, and errors, which are failures of the harness."""
-
-_OTHER_REPORTS = (
-    "kernel BUG at kernel/other/file.c:300!",
-    "kernel BUG at kernel/other/file.c:300! in other_function",
-    "BUG: kernel NULL pointer dereference, address: 0000000000000010",
-    "BUG: kernel NULL pointer dereference, address: 0000000000000010 in other_function",
-    "BUG: unable to handle page fault for address: ffffc90000a3f000 in other_function",
-    "BUG: Unable to handle kernel data access at 0xc0000000deadbeef in other_function",
-    "BUG: KASAN: slab-use-after-free in other_function+0x1c/0x2a0",
-    "BUG: KFENCE: use-after-free read in other_function+0x1c/0x2a0",
-    "BUG: sleeping function called from invalid context at kernel/other/file.c:77",
-    "BUG: scheduling while atomic: init/1/0x00000002",
-    "UBSAN: array-index-out-of-bounds in kernel/other/file.c:300:7",
-    "Unable to handle kernel paging request at virtual address ffff800081234567 in other_function",
-    "Unable to handle kernel NULL pointer dereference at virtual address 0000000000000010 in other_function",
-    "CPU 1 Unable to handle kernel paging request at virtual address 0000000000000010, era == 9000000000223344 in other_function",
-    "Unable to handle kernel pointer dereference in virtual kernel address space in other_function",
-    "Internal error: Oops: 0000000096000004 [#1] PREEMPT SMP in other_function",
-    "Oops: 0002 [#1] PREEMPT SMP NOPTI in other_function",
-    "Oops: general protection fault, probably for non-canonical address 0xdead000000000100: 0000 [#1] SMP in other_function",
-    "Oops: Kernel access of bad area, sig: 11 [#1] in other_function",
-    "Oops: Exception in kernel mode, sig: 5 [#1] in other_function",
-    "Oops - BUG [#1] in other_function",
-    "Oops[#1]: in other_function",
-    "Kernel BUG [#1] in other_function",
-    "illegal operation: 0001 ilc:1 [#1] PREEMPT SMP in other_function",
-    "stack-protector: Kernel stack is corrupted in: other_function+0x1c/0x2a0",
-    "Kernel panic - not syncing: stack-protector: Kernel stack is corrupted in: other_function+0x1c/0x2a0",
-    "Kernel panic - not syncing: corrupted stack end detected inside scheduler",
-    "WARNING: CPU: 0 PID: 77 at kernel/other/file.c:300 other_function+0x1c/0x2a0",
-    "WARNING: kernel/other/file.c:300 at other_function+0x1c/0x2a0, CPU#0: init/1",
-    "WARNING: possible circular locking dependency detected",
-    "WARNING: suspicious RCU usage",
-    "watchdog: BUG: soft lockup - CPU#1 stuck for 26s! [other:77]",
-    "rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:",
-    "INFO: task other:77 blocked for more than 120 seconds.",
-    "refcount_t: underflow; use-after-free.",
-    "list_del corruption. prev->next should be ffff888003b1d010, but was 0000000000000000.",
-)
-"""Titles of reports that belong to no entry. A glob for a crash that matches one of them is too general: it would also cover
-other reports of the kernel during that case."""
 
 
 class Known(CasePattern, frozen=True, rename="kebab"):
@@ -149,7 +109,7 @@ class Known(CasePattern, frozen=True, rename="kebab"):
         for glob in self.diagnostic:
             if not re.search(r"[^*?\s]", glob):
                 yield f"the diagnostic '{glob}' matches any failure: give the words of the one that is meant"
-            elif Outcome.CRASH in self.outcome and (other := _other_report(glob)):
+            elif Outcome.CRASH in self.outcome and (other := unrelated.matched(glob)):
                 yield (
                     f"the diagnostic '{glob}' covers other crashes, too, such as '{other}': "
                     "name the report with its function or place"
@@ -163,10 +123,6 @@ class Known(CasePattern, frozen=True, rename="kebab"):
             )
         elif self.versions:
             yield from _wrong_range(self.versions)
-
-
-def _other_report(glob: str) -> str:
-    return next((title for title in _OTHER_REPORTS if fnmatch.fnmatchcase(title, glob)), "")
 
 
 def _matches(line: str, globs: Iterable[str]) -> bool:

@@ -78,7 +78,7 @@ def seen(report: RunReport, case: str = A, point: str = "last") -> Outcome:
     return report.jobs[ARCH, point].cases[case].result.outcome
 
 
-def run(bench: Bench, series: Path, points: str = "last", suites: tuple[str, ...] = (A,), **more: Any) -> RunReport:
+def run(bench: Bench, series: Path, points: str | None = "last", suites: tuple[str, ...] = (A,), **more: Any) -> RunReport:
     return bench.run(bench.parse(series, points=points, suite_specs=[*suites], **more))
 
 
@@ -230,3 +230,40 @@ def test_patch_that_is_said_to_be_upstream_and_is_not_is_red(bench: Bench) -> No
     (directory / "series.toml").write_text(f'[origin]\ntitle = "t"\n[[origin.patch]]\ntitle = "a"\nupstream = {upstream}\n')
     report = bench.run(bench.parse(directory))
     assert (seen(report, "apply:upstream"), finished(report).exit_code) == (Outcome.FAIL, 1)
+
+
+def given_kernel(bench: Bench) -> Path:
+    """An image of which nothing is known but its release, and its configuration beside it."""
+    script = bench.path / "linux" / "scripts" / "extract-ikconfig"
+    script.write_text("exit 1\n")
+    fake.git(bench.path / "linux", "add", "--all")
+    fake.git(bench.path / "linux", "commit", "--quiet", "--message=more")
+    image = bench.path / "vmlinuz-6.13.0"
+    image.write_text("an image\n")
+    (bench.path / "config-6.13.0").write_text("CONFIG_FTRACE=y\n")
+    return image
+
+
+@pytest.mark.parametrize(("asks", "outcome"), [("FTRACE", Outcome.PASS), ("NEEDS_MORE", Outcome.FAIL)])
+def test_prebuilt_kernel_without_what_the_series_asks_for_is_red(bench: Bench, asks: str, outcome: Outcome) -> None:
+    image = given_kernel(bench)
+    directory = bench.series(main("int one;"))
+    (directory / "series.config").write_text(f"CONFIG_{asks}=y\n")
+    (directory / "series.toml").write_text('fragment = "series.config"\n')
+    assert seen(bench.run(bench.parse(directory, kernel_image=image)), "config:config") is outcome
+
+
+@pytest.mark.parametrize(("versions", "outcome"), [(">=6.13", Outcome.XFAIL), ("<6.13", Outcome.FAIL)])
+def test_known_failures_are_those_of_the_prebuilt_kernels_version(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, versions: str, outcome: Outcome
+) -> None:
+    """The tree that gives the selftests is another one's."""
+    image = given_kernel(bench)
+    place = guests(monkeypatch)
+    identity = (says(f"{'0' * 40} /sys/kernel/notes\n"),)
+    place._scripts = [Script(commands={"boot:identity": identity, A: tap("not ok 1 first # it fails")})]
+    (bench.path / "configs" / "known.toml").write_text(
+        f'[[known]]\ncase = "{A}"\noutcome = ["fail"]\ndiagnostic = ["*it fails*"]\nreason = "a test"\nversions = "{versions}"\n'
+    )
+    report = run(bench, Path("none"), points=None, kernel_image=image)
+    assert [result.outcome for result in report.results if result.id == A] == [outcome], finished(report).error

@@ -467,3 +467,9 @@ def test_text_of_a_warning_has_one_warning(text: str) -> None:
     other = "WARNING: CPU: 0 PID: 7 at kernel/other.c:28 other_warning+0x1/0x2"
     prefix = "[    1.000000][    T7] "
     assert [one.title for one in splat.scan(prefix + line for line in (text, own, other))] == [text, other]
+
+
+@pytest.mark.parametrize("name", ["KASAN", "KFENCE", "KMSAN", "KCSAN"])
+def test_each_checker_has_a_kind_of_its_own(name: str) -> None:
+    (found,) = splat.scan([f"BUG: {name}: uninit-value in made_up+0x12/0x30"])
+    assert found.kind == name.lower()
