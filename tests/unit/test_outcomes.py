@@ -227,7 +227,7 @@ def test_kernel_that_splats_at_every_case(tmp_path: Path) -> None:
     found = play(tmp_path, [Plain(*cases)], Script(commands=splats))
     assert len(found.place.boots) == 11
     assert found.outcomes("plain") == {case: "lost" if case == "15" else "crash" for case in cases}
-    assert "10 guests" in found["plain:15"].diagnostic
+    assert "10 such guests" in found["plain:15"].diagnostic
 
 
 def test_commands_after_one_that_left_a_splat(tmp_path: Path) -> None:
