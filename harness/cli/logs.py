@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -17,6 +18,9 @@ from harness.logs import ktap, splat
 from harness.logs.lines import clean_text
 from harness.model import CaseResult, to_json
 from harness.results import History, RunReport, asjson, compare, junit, kcidb, page, read_run, recall, text
+
+_DROPPED = re.compile(rb"\*\* \d+ printk messages? dropped \*\*")
+"""console_prepend_dropped() in kernel/printk/printk.c"""
 
 _RENDERED: dict[str, Callable[[RunReport, str], str]] = {
     "junit": lambda report, _: junit.render(report),
@@ -146,14 +150,23 @@ def ktap_command(file: IO[bytes], form: str) -> int:
 @click.argument("file", type=click.File("rb"), default="-")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def scan(file: IO[bytes], form: str) -> int:
-    """Kernel splats in any log, from a file or stdin. Exit code 1 if there is one.
+    """Kernel splats in any log, from a file or stdin. Exit code 1 if there is one, or if the kernel dropped messages.
 
     \b
     harness scan --format json console.log
     """
-    found = splat.scan_file(file)
+    sizes: list[int] = []
+    gaps: list[bytes] = []
+
+    def look(block: bytes) -> None:
+        sizes.append(len(block))
+        gaps.extend(_DROPPED.findall(block))
+
+    found = splat.scan_file(file, look)
+    if not sizes:
+        raise UserError("the log is empty: nothing was scanned", hint="did the command that writes it fail?")
     if form == "json":
-        click.echo(asjson.splats_json(found))
+        click.echo(asjson.splats_json(found, len(gaps)))
     else:
         for one in found:
             OUT.print(
@@ -162,4 +175,6 @@ def scan(file: IO[bytes], form: str) -> int:
             )
             for sequel in one.sequels:
                 OUT.print(f"  [red]then[/red] {escape(sequel)}")
-    return 1 if found else 0
+        if gaps:
+            OUT.print(f"[red]the kernel dropped messages {len(gaps)} times[/red]: splats may be missing")
+    return 1 if found or gaps else 0

@@ -4,7 +4,7 @@ kinds.py says how each kind begins, what belongs to it and how it ends."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import IO
 
 from msgspec import Struct
@@ -176,11 +176,13 @@ def scan(lines: Iterable[str | bytes]) -> list[Splat]:
     return _ordered(found, scanner)
 
 
-def scan_file(file: IO[bytes]) -> list[Splat]:
-    """The same, and quick about the long stretches of a log that hold none."""
+def scan_file(file: IO[bytes], seen: Callable[[bytes], object] = len) -> list[Splat]:
+    """The same, and quick about the long stretches of a log that hold none. `seen` gets the whole log, in blocks of whole
+    lines."""
     scanner = Scanner()
     found: list[Splat] = []
     while block := file.read(_BLOCK) + file.readline():
+        seen(block)
         if scanner.idle and not _may_have_one(block):
             scanner.skip(block.count(b"\n"))
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from harness.logs.taplevel import Node
 from harness.logs.tapline import Totals
@@ -33,13 +33,21 @@ class Claims:
         """A red `totals` node if the totals that were printed for a result at this depth are wrong; else nothing."""
         claimed = self._waiting.get(depth, [])
         self._waiting = {at: claims for at, claims in self._waiting.items() if at < depth}
-        wrong: list[str] = []
-        for totals in claimed:
-            results = leaves(children) if totals.name == "Totals" else children
-            if totals.total and not any(one.stated for one in results):
-                results = [node]
-            wrong += filter(None, [disagreement(totals, results)])
-        return [Node(0, "totals", Outcome.LOST, "\n".join(wrong))] if wrong else []
+        return _wrong(claimed, children, node)
+
+    def left(self, results: list[Node]) -> list[Node]:
+        """The same for totals behind which no result came, at the end of a block with these results."""
+        return _wrong([totals for claims in self._waiting.values() for totals in claims], results)
+
+
+def _wrong(claimed: Iterable[Totals], children: list[Node], node: Node | None = None) -> list[Node]:
+    wrong: list[str] = []
+    for totals in claimed:
+        results = leaves(children) if totals.name == "Totals" else children
+        if node and totals.total and not any(one.stated for one in results):
+            results = [node]
+        wrong += filter(None, [disagreement(totals, results)])
+    return [Node(0, "totals", Outcome.LOST, "\n".join(wrong))] if wrong else []
 
 
 def disagreement(totals: Totals, results: Sequence[Node]) -> str:

@@ -289,7 +289,8 @@ class Tree:
         if self._opened:
             if self._announced:
                 top.lose((), self._announced[1])
-            self._done += top.results(must_plan=True)
+            results = top.results(must_plan=True)
+            self._done += [*results, *self._claims.left(results)]
         else:
             self._outside += [*top.settled, *top.nodes]
         self._levels = [Level(0)]

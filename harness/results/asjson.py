@@ -86,7 +86,8 @@ def schema() -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **msgspec.json.schema(ReportJson)}
 
 
-def splats_json(splats: Iterable[Splat]) -> str:
-    """`{"splats":[{"kind","title","function","line","fatal","sequels"}]}`."""
+def splats_json(splats: Iterable[Splat], gaps: int) -> str:
+    """`{"splats":[{"kind","title","function","line","fatal","sequels"}],"gaps"}`. `gaps` is how often the kernel dropped
+    messages."""
     fields = ("kind", "title", "function", "line", "fatal", "sequels")
-    return to_json({"splats": [{name: getattr(splat, name) for name in fields} for splat in splats]}).decode()
+    return to_json({"splats": [{name: getattr(splat, name) for name in fields} for splat in splats], "gaps": gaps}).decode()

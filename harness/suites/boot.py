@@ -32,6 +32,10 @@ EXPECTED = {
 """Startup tests that a kernel with the symbol must report: kernel/trace/trace_selftest.c and the tracers' own."""
 
 
+_LATENCY = re.compile(r"selftest/tracer (?:irqsoff|preemptoff|preemptirqsoff|wakeup\w*)")
+"""Startup tests that measure a latency (kernel/trace/trace_selftest.c)."""
+
+
 class BootSuite(Suite):
     name = "boot"
     # A tracer on the command line switches the startup selftests off (register_tracer in kernel/trace/trace.c).
@@ -39,6 +43,9 @@ class BootSuite(Suite):
 
     def noisy(self, selection: Selection) -> bool:
         return not selection.globs or not set(selection.globs) <= set(WITHOUT_SELFTESTS)
+
+    def needs_clock(self, result: CaseResult) -> bool:
+        return _LATENCY.fullmatch(result.name) is not None
 
     def judge_boot(self, lines: Sequence[str], target: Target, guest: Guest) -> Iterator[CaseResult]:
         yield CaseResult(self.name, "agent", Outcome.PASS, seconds=guest.boot_seconds)

@@ -250,6 +250,10 @@ class Session:
         why = f"started again: {guest.misboot}\n{complaints.titles}".strip()
         log = complaints.log(self._explain)
         self._emit(CaseResult("boot", f"misboot {now.misboots}{now.who}", outcome, diagnostic=why, log=log))
+        for suite, selection in () if now.judged else self._suites:
+            for result in suite.judge_boot(guest.boot_log, self._target, guest):
+                if not result.outcome.green and suite.concerns(result, selection) and not suite.needs_clock(result):
+                    self._emit(result)
 
     def _judge(self, guest: Guest, complaints: Complaints, now: _Serving, proof: CaseResult) -> str:
         """Report the results of the boot. Returns the reason for distrust of the guest; empty if there is none."""

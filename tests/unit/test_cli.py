@@ -105,9 +105,25 @@ def test_scan(tmp_path: Path) -> None:
                 "fatal": True,
                 "sequels": ["Kernel panic - not syncing: panic_on_warn set"],
             }
-        ]
+        ],
+        "gaps": 0,
     }
     assert "then Kernel panic" in harness("scan", cwd=tmp_path, stdin=log).stdout
+
+
+def test_scan_of_a_log_with_holes(tmp_path: Path) -> None:
+    log = "[    1.0] Booting\n** 77 printk messages dropped **\n[    2.0] Linux\n"
+    done = harness("scan", "--format", "json", cwd=tmp_path, stdin=log)
+    assert (done.returncode, json.loads(done.stdout)) == (1, {"splats": [], "gaps": 1})
+    assert "the kernel dropped messages 1 times" in harness("scan", cwd=tmp_path, stdin=log).stdout
+    assert harness("scan", cwd=tmp_path, stdin=log.replace("**", "*")).returncode == 0
+
+
+def test_scan_of_nothing_is_no_success(tmp_path: Path) -> None:
+    """`ssh host dmesg | harness scan`, where ssh failed."""
+    done = harness("scan", cwd=tmp_path, stdin="")
+    assert done.returncode == 2
+    assert "the log is empty" in done.stderr
     assert harness("scan", cwd=tmp_path, stdin="[    1.0] Booting\n").returncode == 0
     # What `dmesg --decode` writes.
     assert harness("scan", cwd=tmp_path, stdin="kern  :err   : [    1.0] [      T0] BUG: odd\n").returncode == 1

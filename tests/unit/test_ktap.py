@@ -588,3 +588,9 @@ def test_headless_log_of_which_only_subtests_are_left() -> None:
 def test_claims_do_not_reach_the_next_block() -> None:
     claims = ("KTAP version 1", "1..1", "ok 1 a", "    # s: pass:1 fail:0 skip:0 total:1")
     assert whole(*claims, "KTAP version 1", "1..1", "    ok 1 x # SKIP", "ok 1 b") == {"a": "pass", "b.x": "skip"}
+
+
+@pytest.mark.parametrize("totals", ["# Totals: pass:1 fail:1 skip:0 total:2", "# a: pass:0 fail:1 skip:0 total:1"])
+def test_totals_behind_the_last_result_contradict_nothing_in_silence(totals: str) -> None:
+    cases = ktap.parse(["TAP version 13", "1..1", "ok 1 a", totals])
+    assert [case.name for case in cases if not case.outcome.green] == ["totals"]

@@ -191,3 +191,24 @@ def test_startup_test_in_flight(tmp_path: Path) -> None:
         "selftest/tracer function": "crash",
         "selftest/tracer nop": "pass",
     }
+
+
+CLOCK = "tsc: Marking TSC unstable due to could not calculate TSC khz"
+
+
+def test_failures_beside_a_failed_clock_are_not_excused(tmp_path: Path) -> None:
+    """A clock of 4 ms makes latency tracers fail, and nothing else."""
+    bad = prints(
+        CLOCK,
+        "Testing tracer irqsoff: .. no entries found ..FAILED!",
+        "Testing tracer function: .. filter failed count=0 ..FAILED!",
+    )
+    failing = ktap("    ok 1 test_one", "    not ok 2 test_two", "not ok 1 fprobe_test")
+    clean = prints("Testing tracer irqsoff: PASSED", "Testing tracer function: PASSED")
+    config = {**STARTUP, **KUNIT, "IRQSOFF_TRACER": "y"}
+    scripts = (Script(boot=(bad, failing)), Script(boot=(clean, ktap(*OK))))
+    found = play(tmp_path, [BootSuite(), KunitSuite()], *scripts, target=a_target(config=config))
+    assert found["boot:misboot 1"].outcome == "skip"
+    reds = {one.id for one in found.reported if not one.outcome.green}
+    assert {"kunit:fprobe_test.test_two", "boot:selftest/tracer function"} <= reds
+    assert not any("irqsoff" in name for name in reds)

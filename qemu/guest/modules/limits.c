@@ -56,7 +56,7 @@ static int ignore_return(struct kretprobe_instance *instance, struct pt_regs *re
 }
 
 /* A kprobe at the entry of a traced function needs CONFIG_KPROBES_ON_FTRACE, which riscv does not have. */
-static noinline notrace unsigned long claim_untraced(unsigned long value)
+static noinline __noclone notrace unsigned long claim_untraced(unsigned long value)
 {
 	barrier();
 	return value;

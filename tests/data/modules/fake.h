@@ -14,6 +14,7 @@
 
 #define noinline		__attribute__((noinline))
 #define notrace
+#define __noclone
 #define barrier()		__asm__ volatile("" ::: "memory")
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof(*(a)))
 #define container_of(p, type, member) ((type *)((char *)(p) - __builtin_offsetof(type, member)))
