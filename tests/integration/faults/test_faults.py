@@ -132,6 +132,7 @@ def results(built: Built, folder: Path) -> dict[str, CaseResult]:
     return {result.id: result for result in reported}
 
 
+@pytest.mark.slow  # the same kernel
 def test_warning_that_a_second_command_trips(built: Built) -> None:
     """refcount_warn_saturate() uses WARN_ONCE(): a guest that is kept must show it again."""
     with built.start(built.boot, "twice") as guest:
