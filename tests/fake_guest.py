@@ -23,6 +23,7 @@ from harness import arch as archs
 from harness.arch import Arch
 from harness.cache import Cache
 from harness.guest import Accelerator, Boot, Guest, PlaceLost, started
+from harness.guest.channel import Question
 from harness.guest.qemu import Qemu
 from harness.guest.timing import Timing
 
@@ -31,19 +32,6 @@ _LONG = 1e6
 _TICK = 0.05
 _PIECE = 1200
 """Bytes of a frame's data, as the agent has it."""
-
-
-class Question(Struct, frozen=True):
-    """A command, as it came in."""
-
-    left: str
-    right: str
-    label: str
-    script: str
-
-    @property
-    def marker(self) -> str:
-        return self.left + self.right
 
 
 Step = Callable[["Machine", Question], None]

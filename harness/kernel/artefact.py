@@ -39,7 +39,7 @@ def keep(kernel: Kernel, cache: Cache) -> None:
 
 def _unproved(kernel: Kernel, digest: str, cache: Cache) -> str:
     """The reason why the kernel is not proved to be the one that was built for `digest`; empty if it is proved."""
-    # The digest of a kernel whose build read what the digest leaves out is another one, under which nobody asks for it.
+    # If a build read files that the digest leaves out, its kernel is kept under another digest, and is not found under this one.
     if kernel.digest != digest:
         return f"it was built for {kernel.digest}"
     try:

@@ -1,5 +1,5 @@
-"""Titles of reports that no list of expected reports means. A glob that matches one of them is too general: it would also cover
-reports that nobody has looked at."""
+"""Titles of reports that no list of expected reports may cover. A glob that matches one of them is too general: it would also
+cover reports that were never examined."""
 
 from __future__ import annotations
 

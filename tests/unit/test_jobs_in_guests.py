@@ -11,6 +11,7 @@ import pytest
 from harness import paths
 from harness.cache import Cache, digest_of
 from harness.errors import InfrastructureError
+from harness.guest.channel import Question
 from harness.guest.initramfs import SELFTESTS
 from harness.job.shared import Shared
 from harness.kernel.identity import build_id
@@ -18,7 +19,7 @@ from harness.model import CaseResult, Initramfs, Outcome
 from harness.results import RunReport
 from harness.tree import Store
 from tests import fake
-from tests.fake_guest import WARNING, FakePlace, Machine, Question, Script, Step, exits, prints, says
+from tests.fake_guest import WARNING, FakePlace, Machine, Script, Step, exits, prints, says
 from tests.unit.test_completeness import finished
 from tests.unit.test_pipeline import ARCH, Bench, bench, main
 
