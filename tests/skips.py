@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
 from msgspec import Struct
 
@@ -100,10 +99,14 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
 
 
 def read(path: Path = LISTED) -> tuple[Skip, ...]:
+    # tests/conftest.py imports this module before it prepares the environment that modules of the harness read.
+    from harness import datafile
+    from harness.errors import UserError
+
     try:
-        return msgspec.toml.decode(path.read_bytes(), type=Skips).skip
-    except msgspec.DecodeError as error:
-        raise pytest.UsageError(f"{path}: {error}") from None
+        return datafile.read(path, Skips, "each [[skip]] has a test and a reason")[0].skip
+    except UserError as error:
+        raise pytest.UsageError(f"{error.message}: {error.hint}") from None
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -64,12 +64,11 @@ class Job:
             reporter.idle()
 
     def _recall(self) -> None:
-        """What jobs to come want to know of one that was done before."""
-        properties = self._reporter.before.properties
-        digest = properties.get("kernel")
-        if digest and (known := self._context.cache.read_record("kernels", digest, Kernel)):
-            self._context.built[self._arch.name] = Built(self._point, known.warnings)
-        if key := properties.get("tested"):
+        """What later jobs need to know of one that is finished. The cache may no longer have its kernel, so the journal tells."""
+        before = self._reporter.before
+        if built := before.cases.get("build:build"):
+            self._context.built[self._arch.name] = Built(self._point, tuple(built.result.log.splitlines()))
+        if key := before.properties.get("tested"):
             self._context.tested.setdefault(key, self._reporter.shared)
 
     def _guest_tasks(self, built: Kernel, initramfs: Path) -> list[Task]:

@@ -44,9 +44,10 @@ def build_id(path: Path) -> str:
 
 
 def module_ids(modules: Path) -> dict[str, str]:
-    """The build id of each module below lib/modules/<release> of the folder, by its path from there."""
+    """The build id of each module below lib/modules/<release> of the folder, by its path from there; empty for a module that is
+    compressed."""
     root = modules / "lib" / "modules"
-    found = sorted(root.glob("*/**/*.ko"))
+    found = sorted(path for suffix in ("", ".gz", ".xz", ".zst") for path in root.glob(f"*/**/*.ko{suffix}"))
     return {str(Path(*path.relative_to(root).parts[1:])): build_id(path) for path in found}
 
 

@@ -25,6 +25,10 @@ _HINT = "docs/adding.md, `A known failure`, says what an entry needs"
 _TOOLCHAINS = ("gcc", "llvm", "*", "?", "[")
 """The beginnings of toolchain names and of globs for them."""
 
+_LITERAL = 4
+"""Characters that a glob of a diagnostic must have at least, other than blanks and wildcards."""
+_WILDCARD = re.compile(r"\s|\*|\?|\[!?\]?[^]]*\]")
+
 _OF_THE_TEST = (Outcome.FAIL, Outcome.UNRESOLVED)
 """The red outcomes that a test reports itself."""
 _NEVER = (Outcome.PASS, Outcome.SKIP, Outcome.XFAIL, Outcome.ERROR)
@@ -107,7 +111,7 @@ class Known(CasePattern, frozen=True, rename="kebab"):
         if not self.hangs and not self.diagnostic:
             yield "no diagnostic: give globs for the lines of the failure's diagnostic, or every failure of the case is covered"
         for glob in self.diagnostic:
-            if not re.search(r"[^*?\s]", glob):
+            if len(_WILDCARD.sub("", glob)) < _LITERAL:
                 yield f"the diagnostic '{glob}' matches any failure: give the words of the one that is meant"
             elif Outcome.CRASH in self.outcome and (other := unrelated.matched(glob)):
                 yield (

@@ -8,6 +8,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from harness import datafile
+from harness.errors import UserError
+
 Key = tuple[str, str, str, str, int]
 
 
@@ -41,12 +44,13 @@ class Wrong(Exception):
 
 def read(path: Path) -> Listed:
     try:
-        listed = msgspec.toml.decode(path.read_bytes(), type=Listed)
-    except msgspec.DecodeError as error:
-        raise Wrong(f"{path}: {error}") from None
+        listed, lines = datafile.read(path, Listed, "the comments of tests/mutants.toml describe each key")
+    except UserError as error:
+        raise Wrong(f"{error.message}: {error.hint}") from None
     keys = [one.key for one in listed.equivalent]
-    if twice := [one for number, one in enumerate(keys) if one in keys[:number]]:
-        raise Wrong(f"{path}: listed twice: {twice[0]}")
+    for number, key in enumerate(keys):
+        if key in keys[:number]:
+            raise Wrong(f"{path}:{lines.of('equivalent', number)}: listed twice: {key}")
     return listed
 
 

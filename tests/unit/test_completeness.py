@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -145,6 +146,26 @@ def test_interrupted_run_names_what_did_not_end(bench: Bench, monkeypatch: pytes
     report = bench.run(bench.parse(bench.series(main("int one;")), points="base,last"))
     assert (finished(report).exit_code, finished(report).error) == (130, "interrupted")
     assert errors(report) == {f"{ARCH}/last": "it was planned, but it did not begin", "run": "interrupted"}
+
+
+def test_new_warnings_are_seen_although_the_cache_was_emptied(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = Job.task
+    wanted = bench.parse(bench.series({"main.c": "WARN new\n"}), points="base,last")
+
+    def interrupted(self: Job) -> Any:
+        if "last" in (job := task(self)).name:
+            raise KeyboardInterrupt
+        return job
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Job, "task", interrupted)
+        report = bench.run(wanted)
+    assert report.job(ARCH, "base").finished
+    for folder in ("kernels", "records/kernels"):
+        shutil.rmtree(bench.cache.root / folder)
+    report = bench.run(wanted, again=report.directory)
+    assert report.job(ARCH, "last").cases["build:warnings"].result.outcome is Outcome.FAIL
+    assert finished(report).exit_code == 1
 
 
 def test_bisection_stops_early_by_design(bench: Bench) -> None:

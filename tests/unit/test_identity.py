@@ -44,6 +44,19 @@ def _holds(bench: Bench) -> None:
     assert bytes.fromhex(built.build_ids[0]) in built.image.read_bytes()
 
 
+def test_ids_of_modules(tmp_path: Path) -> None:
+    folder = tmp_path / "lib" / "modules" / "6.12.0" / "kernel"
+    folder.mkdir(parents=True)
+    module = _elf(folder / "a.ko", "a")
+    (folder / "b.ko.xz").write_bytes(lzma.compress(module.read_bytes()))
+    (folder / "c.ko.gz").write_bytes(gzip.compress(module.read_bytes()))
+    (folder / "d.ko.zst").write_bytes(b"")
+    (folder / "e.ko.old").write_bytes(module.read_bytes())
+    ids = {"kernel/a.ko": identity.build_id(module), "kernel/b.ko.xz": "", "kernel/c.ko.gz": "", "kernel/d.ko.zst": ""}
+    assert len(ids["kernel/a.ko"]) == 40
+    assert identity.module_ids(tmp_path) == ids
+
+
 def test_two_kernels_that_differ_in_one_constant(bench: Bench) -> None:
     if shutil.which("ccache") is None:
         pytest.skip("no ccache")

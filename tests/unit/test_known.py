@@ -66,6 +66,10 @@ CHANGES = [
         9,
         "any failure",
     ),
+    *(
+        ('diagnostic = ["WARNING: * at kernel/trace/a.c:* trace_a+*"]', f'diagnostic = ["{glob}"]', 9, "any failure")
+        for glob in ("*e*", "[!~]*", "[A-Z][a-zA-Z0-9]*", "*: *", "*[]abcde]*", "err*")
+    ),
     ('diagnostic = ["WARNING: * at kernel/trace/a.c:* trace_a+*"]', 'diagnostic = ["WARNING: *"]', 9, "covers other crashes"),
     ('diagnostic = ["WARNING: * at kernel/trace/a.c:* trace_a+*"]', 'diagnostic = ["illegal operation: *"]', 9, "other_function"),
     ('diagnostic = ["WARNING: * at kernel/trace/a.c:* trace_a+*"]', 'diagnostic = ["Kernel panic - *"]', 9, "other crashes"),
@@ -244,6 +248,6 @@ def test_glob_that_names_no_report(glob: str) -> None:
 
 
 def test_link_is_told_with_the_reason() -> None:
-    entry = Known("a:b", "so", outcome=(Outcome.FAIL,), diagnostic=("x",), any_version="so", link="https://lore.kernel.org/r/1")
+    entry = Known("a:b", "so", outcome=(Outcome.FAIL,), diagnostic=("it fails",), any_version="so", link="https://lore.kernel.org/r/1")
     assert entry.why == "so (https://lore.kernel.org/r/1)"
     assert msgspec.structs.replace(entry, link="").why == "so"

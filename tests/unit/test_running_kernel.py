@@ -98,6 +98,15 @@ def test_a_prebuilt_kernel_of_which_nothing_is_known(tmp_path: Path) -> None:
     assert ask(tmp_path, RUNNING, kernel(()))[0] is Outcome.FAIL
 
 
+def test_compressed_modules_are_there_but_not_read(tmp_path: Path) -> None:
+    wanted = kernel(modules={MODULE: OURS, "b.ko.xz": ""})
+    outcome, diagnostic = ask(tmp_path, f"{GOOD}none ./b.ko.xz\n", wanted)
+    assert (outcome, diagnostic) == (Outcome.PASS, f"{OURS}; 1 modules are compressed: their build ids were not read")
+    outcome, diagnostic = ask(tmp_path, GOOD, wanted)
+    assert outcome is Outcome.FAIL
+    assert diagnostic.endswith(": b.ko.xz")
+
+
 def test_a_guest_that_is_gone_before_it_answers(tmp_path: Path) -> None:
     with pytest.raises(GuestGone):
         ask(tmp_path, "", kernel(), dies)
