@@ -93,12 +93,18 @@ class Measure(Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
     """The upper limit for the same architectures. With the series, a higher value is red."""
     limits_for: dict[str, Setting] = {}
     """Symbols, and the setting of each that the limits were measured with. With another setting the limits do not hold."""
+    limits_on: dict[str, dict[str, Setting]] = {}
+    """Architectures whose limits were measured with other settings of these symbols."""
     may_be_zero: bool = False
     """Zero is a plausible value. Without this, zero is red; a negative value always is."""
     needs: tuple[str, ...] = ()
     """Symbols without which there is nothing to measure."""
     seconds: float = 60.0
     """The deadline of its script."""
+
+    def settings(self, arch: str) -> dict[str, Setting]:
+        """The settings that the limits of the architecture were measured with."""
+        return self.limits_for | self.limits_on.get(arch, {})
 
 
 class Condition(Struct, frozen=True):

@@ -60,6 +60,7 @@ class _Measures(Struct, frozen=True, forbid_unknown_fields=True):
     measure: tuple[Measure, ...]
     limits_for: dict[str, Setting] = msgspec.field(name="limits-for", default={})
     """For each measure."""
+    limits_on: dict[str, dict[str, Setting]] = msgspec.field(name="limits-on", default={})
 
 
 def read_claims(path: Path) -> tuple[tuple[Claim, ...], tuple[Condition, ...]]:
@@ -96,12 +97,8 @@ def read_measures(path: Path) -> tuple[tuple[Measure, ...], tuple[Condition, ...
     _check_entries(document, "measure", file.measure, ("says", "script", "unit"))
     for number, entry in enumerate(file.measure):
         _check_limits(entry, _Place(document, "measure", number, entry.case))
-    common = tuple(
-        Condition(_symbol(symbol, document.where("limits-for", symbol)), "bench", document.where("limits-for", symbol))
-        for symbol in file.limits_for
-    )
-    measures = tuple(msgspec.structs.replace(entry, limits_for=file.limits_for | entry.limits_for) for entry in file.measure)
-    return measures, (*common, *_conditions(document, "bench", "measure", file.measure))
+    measures = tuple(_with_common(entry, file) for entry in file.measure)
+    return measures, (*_settings(document, file, ()), *_conditions(document, "bench", "measure", file.measure))
 
 
 def _read(path: Path, kind: type[T]) -> tuple[T, _File] | None:
@@ -168,20 +165,35 @@ def _check_limits(entry: Measure, place: _Place) -> None:
         if low == 0 and not entry.may_be_zero:
             hint = "a value of 0 means that nothing was measured: raise the limit, or add may-be-zero = true"
             raise place.error(f"at-least of {name} is 0", hint, "at-least", name)
-    if entry.limits_for and not entry.at_most:
-        raise place.error("limits-for without limits", "add at-least and at-most, or remove it", "limits-for")
+    for key, settings in (("limits-for", entry.limits_for), ("limits-on", entry.limits_on)):
+        if settings and not entry.at_most:
+            raise place.error(f"{key} without limits", "add at-least and at-most, or remove it", key)
+
+
+def _with_common(entry: Measure, file: _Measures) -> Measure:
+    """The entry with the settings of the whole file. Its own come first."""
+    on = {name: file.limits_on.get(name, {}) | entry.limits_on.get(name, {}) for name in {*file.limits_on, *entry.limits_on}}
+    return msgspec.structs.replace(entry, limits_for=file.limits_for | entry.limits_for, limits_on=on)
 
 
 def _conditions(document: _File, suite: str, table: str, entries: Iterable[Entry]) -> tuple[Condition, ...]:
-    found = []
+    found: list[Condition] = []
     for number, entry in enumerate(entries):
-        limits = entry.limits_for if isinstance(entry, Measure) else {}
-        named = [("needs",), *(("limits-for", symbol) for symbol in limits)]
-        for keys in named:
-            where = document.where(table, number, *keys)
-            symbols = entry.needs if keys == ("needs",) else keys[1:]
-            found += [Condition(_symbol(symbol, where), suite, where) for symbol in symbols]
+        where = document.where(table, number, "needs")
+        found += [Condition(_symbol(symbol, where), suite, where) for symbol in entry.needs]
+        if isinstance(entry, Measure):
+            found += _settings(document, entry, (table, number))
     return tuple(found)
+
+
+def _settings(document: _File, holder: Measure | _Measures, place: tuple[str | int, ...]) -> list[Condition]:
+    """The symbols of limits-for and limits-on, which stand at `place` in the document."""
+    for name in holder.limits_on:
+        _check_archs([name], document.where(*place, "limits-on", name))
+    named = [("limits-for", symbol) for symbol in holder.limits_for]
+    named += [("limits-on", name, symbol) for name, settings in holder.limits_on.items() for symbol in settings]
+    places = [(keys[-1], document.where(*place, *keys)) for keys in named]
+    return [Condition(_symbol(symbol, where), "bench", where) for symbol, where in places]
 
 
 def _symbol(name: str, where: str) -> str:

@@ -57,9 +57,8 @@ def _within(measure: Measure, target: Target, value: float) -> tuple[str, str]:
     if not sides:
         return "", f", no limits on {target.arch}"
     limits = "".join(sides)
-    other = [
-        f"CONFIG_{symbol}={setting}" for symbol, setting in measure.limits_for.items() if _setting(target, symbol) != setting
-    ]
+    wanted = measure.settings(target.arch)
+    other = [f"CONFIG_{symbol}={setting}" for symbol, setting in wanted.items() if _setting(target, symbol) != setting]
     if other:
         return "", f"{limits} with {' and '.join(other)}, which this kernel does not have"
     if low is not None and value < low:

@@ -248,6 +248,8 @@ def test_glob_that_names_no_report(glob: str) -> None:
 
 
 def test_link_is_told_with_the_reason() -> None:
-    entry = Known("a:b", "so", outcome=(Outcome.FAIL,), diagnostic=("it fails",), any_version="so", link="https://lore.kernel.org/r/1")
+    entry = Known(
+        "a:b", "so", outcome=(Outcome.FAIL,), diagnostic=("it fails",), any_version="so", link="https://lore.kernel.org/r/1"
+    )
     assert entry.why == "so (https://lore.kernel.org/r/1)"
     assert msgspec.structs.replace(entry, link="").why == "so"
