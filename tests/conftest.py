@@ -49,9 +49,11 @@ settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
 
-def heed_ctrl_c() -> None:
-    """For a child: a shell makes what it starts in the background ignore SIGINT, and that is handed down."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+def default_signals() -> None:
+    """For a child that must end when it gets a signal. A shell ignores SIGINT in what it starts in the background, nohup ignores
+    SIGHUP, and children inherit both."""
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def survivors(processes: Sequence[psutil.Process], seconds: float = 60) -> list[psutil.Process]:

@@ -18,7 +18,7 @@ import pytest
 from harness.model import Outcome
 from harness.results import read_run
 from tests import surroundings
-from tests.conftest import heed_ctrl_c, survivors
+from tests.conftest import default_signals, survivors
 from tests.daskd import Daskd, running
 from tests.integration.conftest import harness
 
@@ -125,7 +125,7 @@ def test_scheduler_that_is_killed_is_an_error(cluster: Daskd, tmp_path: Path) ->
 def test_nothing_runs_on_for_a_harness_that_is_gone(number: signal.Signals, cluster: Daskd, tmp_path: Path) -> None:
     worker = cluster.worker("x86_64")
     words = ["run", "--arch", "x86_64", "--cmd", "sleep 1000", "--executor", f"dask:{cluster.address}"]
-    with subprocess.Popen([sys.executable, "-m", "harness", *words], cwd=tmp_path, preexec_fn=heed_ctrl_c) as run:
+    with subprocess.Popen([sys.executable, "-m", "harness", *words], cwd=tmp_path, preexec_fn=default_signals) as run:
         guests = wait_for(worker, GUEST)
         run.send_signal(number)
         assert run.wait() == {signal.SIGINT: 130, signal.SIGKILL: -9}[number]

@@ -24,7 +24,7 @@ from harness.hosts import HostSpec
 from harness.hosts.ssh import SshHost
 from harness.model import Outcome
 from harness.results import read_run
-from tests.conftest import heed_ctrl_c, survivors
+from tests.conftest import default_signals, survivors
 from tests.integration.conftest import Machine, harness
 from tests.sshd import Sshd, hosts_toml
 
@@ -134,7 +134,7 @@ def test_host_that_goes_away_costs_no_case(sshd: Sshd, tmp_path: Path) -> None:
 def test_ctrl_c_ends_what_runs_elsewhere(sshd: Sshd, tmp_path: Path) -> None:
     hosts = hosts_toml(tmp_path / "hosts.toml", sshd.spec())
     arguments = ["run", "--arch", "x86_64", "--cmd", "sleep 1000", "--hosts", str(hosts)]
-    with subprocess.Popen([sys.executable, "-m", "harness", *arguments], cwd=tmp_path, preexec_fn=heed_ctrl_c) as run:
+    with subprocess.Popen([sys.executable, "-m", "harness", *arguments], cwd=tmp_path, preexec_fn=default_signals) as run:
         log = tmp_path / "runs" / "latest" / "x86_64" / "last" / "console.log"
         while not (log.exists() and b"begin command" in log.read_bytes()):
             assert run.poll() is None

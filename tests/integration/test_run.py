@@ -22,7 +22,7 @@ from harness.model import CaseResult, Outcome
 from harness.paths import PATCHES
 from harness.results import read_run
 from tests import fake, surroundings
-from tests.conftest import heed_ctrl_c, survivors
+from tests.conftest import default_signals, survivors
 from tests.integration.conftest import ARCHS, harness
 
 SUITES = ("--suite", "kunit", "--suite", "samples")
@@ -139,7 +139,7 @@ def test_run_beside_one_that_builds_is_refused(tmp_path: Path) -> None:
 def test_run_that_is_ended_keeps_what_it_knows(number: signal.Signals, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "harness", "run", "--suite", "ftracetest", *(f"--arch={arch}" for arch in ARCHS)]
     with subprocess.Popen(
-        words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=heed_ctrl_c
+        words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, preexec_fn=default_signals
     ) as run:
         assert run.stdout is not None
         journal = tmp_path / "runs" / "latest" / "journal.jsonl"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,12 @@ def test_variables_are_found() -> None:
     assert {"HARNESS_CACHE", "HARNESS_HISTORY", "HARNESS_HOSTS", "HARNESS_SHARED_CACHE", "HARNESS_LORE"} <= NAMES
 
 
+def _ignore_signals() -> None:
+    """As nohup and a shell do for what runs in the background."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)
+
+
 @pytest.mark.slow
 def test_two_runs_at_once_in_a_hostile_environment(tmp_path: Path) -> None:
     """Each in an environment of its own, with a working directory that only its owner may read."""
@@ -32,7 +39,15 @@ def test_two_runs_at_once_in_a_hostile_environment(tmp_path: Path) -> None:
         log = (tmp_path / f"{name}.log").open("wb")
         environment = {**os.environ, **wrong, "PYTHONPATH": str(ROOT)}
         runs.append(
-            subprocess.Popen(words, cwd=tmp_path / name, env=environment, stdout=log, stderr=subprocess.STDOUT, umask=0o077)
+            subprocess.Popen(
+                words,
+                cwd=tmp_path / name,
+                env=environment,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                umask=0o077,
+                preexec_fn=_ignore_signals,
+            )
         )
     codes = [run.wait() for run in runs]
     assert codes == [0, 0], "\n".join((tmp_path / f"{name}.log").read_text()[-5000:] for name in ("one", "two"))

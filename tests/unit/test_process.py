@@ -16,7 +16,7 @@ from harness import process, sandbox
 from harness.cache import Cache
 from harness.errors import CommandFailed, InfrastructureError
 from harness.sandbox import Sandbox
-from tests.conftest import heed_ctrl_c
+from tests.conftest import default_signals
 
 
 def test_run_gives_output_and_status() -> None:
@@ -62,7 +62,7 @@ def test_children_die_with_their_parent(number: signal.Signals, confined: bool, 
     enter = f"sandbox.enter(sandbox.Sandbox.ON, cache.Cache(pathlib.Path({str(tmp_path)!r})))" if confined else "pass"
     program = f"import pathlib; from harness import cache, process, sandbox; {enter}; "
     program += f"process.run(['sh', '-c', {script!r}], confined={() if confined else None})"
-    parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL, preexec_fn=heed_ctrl_c)
+    parent = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL, preexec_fn=default_signals)
     _wait_until(lambda: _running(sleep) == 2)
     os.kill(parent.pid, number)
     parent.wait()

@@ -17,7 +17,7 @@ from harness import process
 from harness.kernel import Jobserver
 from harness.model import Usage
 from harness.schedule import Kind, Scheduler, Task
-from tests.conftest import heed_ctrl_c, survivors
+from tests.conftest import default_signals, survivors
 
 SECONDS = 60
 """After which what should come to pass has not."""
@@ -153,7 +153,7 @@ except KeyboardInterrupt:
 
 def test_ctrl_c_ends_everything_even_what_does_not_listen(tmp_path: Path) -> None:
     words = [sys.executable, "-c", CTRL_C]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=tmp_path, preexec_fn=heed_ctrl_c) as run:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=tmp_path, preexec_fn=default_signals) as run:
         assert run.stdout
         assert [run.stdout.readline() for _ in range(2)] == ["started\n"] * 2
         children = psutil.Process(run.pid).children(recursive=True)
@@ -202,7 +202,7 @@ def test_jobs_of_a_make_that_was_killed_come_back() -> None:
 
 def test_second_ctrl_c_does_not_leave_threads_behind(tmp_path: Path) -> None:
     words = [sys.executable, "-c", CTRL_C]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=tmp_path, preexec_fn=heed_ctrl_c) as run:
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=tmp_path, preexec_fn=default_signals) as run:
         assert run.stdout
         assert [run.stdout.readline() for _ in range(2)] == ["started\n"] * 2
         for _ in range(5):
