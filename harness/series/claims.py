@@ -190,7 +190,7 @@ def _settings(document: _File, holder: Measure | _Measures, place: tuple[str | i
     """The symbols of limits-for and limits-on, which stand at `place` in the document."""
     for name in holder.limits_on:
         _check_archs([name], document.where(*place, "limits-on", name))
-    named = [("limits-for", symbol) for symbol in holder.limits_for]
+    named: list[tuple[str, ...]] = [("limits-for", symbol) for symbol in holder.limits_for]
     named += [("limits-on", name, symbol) for name, settings in holder.limits_on.items() for symbol in settings]
     places = [(keys[-1], document.where(*place, *keys)) for keys in named]
     return [Condition(_symbol(symbol, where), "bench", where) for symbol, where in places]

@@ -223,12 +223,12 @@ def test_bundled_list_names_series_that_are_there() -> None:
 
 
 def tried(*outcomes: Outcome) -> CaseResult:
-    tries = tuple(CaseResult("command", "x", one, diagnostic=f"why {one}") for one in outcomes)
+    tries = tuple(CaseResult("command", "x", one, diagnostic=f"reason {one}") for one in outcomes)
     return CaseResult("command", "x", Outcome.FLAKY, diagnostic="2 tries\nwhy", tries=tries)
 
 
 def test_flaky_test_may_be_known_but_not_a_crash() -> None:
-    policy = Policy("arm64", "gcc", [known("command:x", Outcome.FLAKY, diagnostic=("why *",))], ())
+    policy = Policy("arm64", "gcc", [known("command:x", Outcome.FLAKY, diagnostic=("reason *",))], ())
     assert policy.judge(tried(Outcome.FAIL, Outcome.PASS)).outcome is Outcome.XFAIL
     assert policy.judge(tried(Outcome.CRASH, Outcome.PASS)).outcome is Outcome.FLAKY
     assert policy.judge(tried(Outcome.FAIL, Outcome.CRASH, Outcome.PASS)).outcome is Outcome.FLAKY
