@@ -34,7 +34,7 @@ class Seen(Struct, frozen=True):
         return self.result is not None and self.result.outcome.green
 
 
-def suite_specs(case: str) -> tuple[list[str] | None, list[str]]:
+def suite_specs(case: str) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """What `--suite` (None for no guest at all) and `--cmd` would be for the case `suite:name`. Raises UserError."""
     suite, _, name = case.partition(":")
     if not name:
@@ -42,10 +42,12 @@ def suite_specs(case: str) -> tuple[list[str] | None, list[str]]:
     if suite == "apply" or case == WARNINGS:
         raise UserError(f"'{case}' cannot be bisected", hint="`harness series check` and --per-patch say it of every patch")
     if suite in BUILT:
-        return None, []
+        return None, ()
     if suite in STAGES:
         raise UserError(f"'{case}' is no case of the kernel", hint="what goes wrong on this machine is no patch's fault")
-    return ([], [name]) if suite == "command" else ([f"{suite}:{glob.escape(name)}"], [])
+    if suite == "command":
+        return (), (name,)
+    return (f"{suite}:{glob.escape(name)}",), ()
 
 
 class Bisection:

@@ -28,6 +28,7 @@ from harness.model import AppliedSeries, Outcome, Point
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import History, Journal, RunReport, journal, junit, page, read_run, rundir
+from harness.sandbox import Sandbox
 from harness.schedule import Scheduler, Task
 from harness.suites.known import read_known
 
@@ -129,7 +130,7 @@ def _cluster(request: Request) -> AbstractContextManager[Cluster | None]:
         from harness.cluster import dask
     except ImportError as error:
         raise UserError(f"no Dask here: {error}", hint="pip install 'fgraph-harness[cluster]'") from None
-    return dask.connected(request.scheduler, request.archs, request.accel)
+    return dask.connected(request.scheduler, request.archs, request.options.accel)
 
 
 class _Setting(Struct, frozen=True):
@@ -169,7 +170,7 @@ def _prepared(setting: _Setting) -> Iterator[Prepared]:
     if earlier:
         # What a run was resumed with may be newer than what it began with.
         manifest["earlier"] = [*earlier.pop("earlier", []), earlier]
-    manifest["sandbox"] = sandbox.enter(request.sandbox, cache)
+    manifest["sandbox"] = sandbox.enter(Sandbox(request.options.sandbox), cache)
     progress.say(f"sandbox: {manifest['sandbox']}")
     if not earlier:
         rundir.write_manifest(before.directory, manifest)
@@ -181,14 +182,16 @@ def _prepared(setting: _Setting) -> Iterator[Prepared]:
             raise UserError(f"{request.tree} is another tree than when the run began", hint="start a new run")
     manifest["tree"] = msgspec.structs.asdict(source)
     rundir.write_manifest(before.directory, manifest)
-    selftests = tree.resolve(request.selftests, cache) if request.selftests else source
-    if request.selftests:
+    named = request.options.selftests
+    selftests = tree.resolve(named, cache) if named else source
+    if named:
         progress.say(f"selftests {selftests.version} from {selftests.source}")
         if not tree.Store(cache).has_folder(selftests.commit, SELFTESTS):
-            raise UserError(f"{request.selftests} has no {SELFTESTS}", hint="--selftests takes a kernel tree")
+            raise UserError(f"{named} has no {SELFTESTS}", hint="--selftests takes a kernel tree")
         for job in before.jobs.values():
             if job.properties.get("selftests", selftests.commit) != selftests.commit:
-                raise UserError(f"{request.selftests} is another tree than when the run began", hint="start a new run")
+                message = f"{named} is another tree than when the run began"
+                raise UserError(message, hint="start a new run")
         manifest["selftests"] = msgspec.structs.asdict(selftests)
         rundir.write_manifest(before.directory, manifest)
     for fact in request.series.facts:
@@ -200,7 +203,7 @@ def _prepared(setting: _Setting) -> Iterator[Prepared]:
         wanted = [one for one in request.series.conditions if one.suite in suites]
         series.conditions.check(wanted, tree.Store(cache), source.commit, request.series.patches, source.version)
     progress.done("tree")
-    cores = request.jobs or len(os.sched_getaffinity(0))
+    cores = request.options.jobs or len(os.sched_getaffinity(0))
     with contextlib.closing(kernel.Jobserver(cores)) as jobserver:
         news = series.points.news(request.points)
         fleet = Fleet(request.hosts)
@@ -293,7 +296,10 @@ def _manifest(request: Request) -> dict[str, Any]:
 
 def _versions(request: Request) -> dict[str, str]:
     """Of what builds and boots."""
-    tools = {arch.name: f"{kernel.detect(arch, request.toolchain).version}; {HERE.version(arch)}" for arch in request.archs}
+    tools = {}
+    for arch in request.archs:
+        compiler = kernel.detect(arch, request.options.toolchain).version
+        tools[arch.name] = f"{compiler}; {HERE.version(arch)}"
     return {"make": _version("make"), **tools}
 
 

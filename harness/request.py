@@ -16,14 +16,9 @@ from harness.errors import UserError
 from harness.hosts import HostSpec, read_hosts
 from harness.keys import key
 from harness.model import LAST, Series
-from harness.sandbox import Sandbox
+from harness.options import DEFAULT_SERIES, LOCAL, OPTIONS, RunOptions, Use
 from harness.suites import Selection
 from harness.suites.boot import WITHOUT_SELFTESTS
-
-DEFAULT = "fprobe-on-fgraph"
-"""The series, if none is named."""
-LOCAL = "local"
-"""The executor that is us."""
 
 
 class Request(Struct, frozen=True):
@@ -35,22 +30,13 @@ class Request(Struct, frozen=True):
     selections: tuple[Selection, ...]
     points: tuple[int, ...]
     """How many patches are in each, in order."""
+    options: RunOptions = RunOptions()
+    """What all this was made from. What is to be used as it was given is only here."""
     fragments: tuple[Path, ...] = ()
-    commands: tuple[str, ...] = ()
-    """For the guest's shell."""
-    jobs: int | None = None
-    """Cores to fill."""
-    accel: str = "auto"
-    toolchain: str = kernel.AUTO
-    sandbox: Sandbox = Sandbox.AUTO
-    selftests: str = ""
-    """A tree whose ftrace selftests take the place of the kernel's own."""
     hosts: tuple[HostSpec, ...] = ()
     """Other machines that guests may run on."""
     scheduler: str = ""
     """The address of that of a Dask cluster whose workers do the jobs."""
-    retries: int = 0
-    """How often a red case is tried again."""
     shared: str = ""
     """Where others keep what they have built."""
     given: kernel.Given | None = None
@@ -61,97 +47,147 @@ class Request(Struct, frozen=True):
     @property
     def scope(self) -> str:
         """Equal for requests that ask for the same, but for how much of the matrix and how."""
+        options = self.options
         return key(
             "scope",
             1,
             series=self.series.name,
             tree=self.tree,
             selections=self.selections,
-            commands=self.commands,
+            commands=options.commands,
             fragments=self.fragments,
-            accel=self.accel,
-            toolchain=self.toolchain,
-            selftests=self.selftests,
+            accel=options.accel,
+            toolchain=options.toolchain,
+            selftests=options.selftests,
             prebuilt=self.given and self.given.image,
+            **self._further,
         )
+
+    @property
+    def _further(self) -> dict[str, object]:
+        """The options that change results and are not in the scope anyway, unless they have their
+        default: a new option does not change the scopes of runs that do not use it."""
+        values = {
+            name: getattr(self.options, name)
+            for name, option in OPTIONS.items()
+            if Use.RESULTS in option.uses and name not in _IN_SCOPE
+        }
+        changed = {name: value for name, value in values.items() if value != OPTIONS[name].default}
+        return {"options": changed} if changed else {}
+
+
+_IN_SCOPE = (
+    *("mbox", "series_spec"),  # the series
+    "tree_spec",
+    *("suite_specs", "commands"),  # the selections
+    "fragments",
+    "accel",
+    "toolchain",
+    "selftests",
+    *("kernel_image", "modules"),  # the kernel, which its modules belong to
+)
+"""The options that a scope has as what they were resolved to."""
 
 
 def parse(
-    *,
-    series_spec: str | None,
+    options: RunOptions,
     cache: Cache | None = None,
-    mbox: Path | None = None,
-    suite_specs: Sequence[str] | None = None,
-    tree_spec: str | None,
-    archs: Sequence[str],
-    points: str | None = None,
-    per_patch: bool = False,
-    fragments: Sequence[Path],
-    jobs: int | None,
-    accel: str,
-    toolchain: str,
-    sandbox: str = "auto",
-    selftests: str = "",
-    retries: int = 0,
-    hosts: Path | None = None,
-    shared_cache: str = "",
-    executor: str = LOCAL,
-    kernel_image: Path | None = None,
-    modules: Path | None = None,
-    arguments: tuple[str, ...],
-    commands: tuple[str, ...] = (),
+    arguments: tuple[str, ...] = (),
 ) -> Request:
-    """Check what the command line says. Without `suite_specs` nothing is booted. Raises UserError for anything that names
-    nothing."""
-    found = series.load(series_spec or ("none" if kernel_image else DEFAULT), cache, mbox)
-    if wrong := series.trespasses(found):
-        raise UserError(f"{found.name}: {wrong[0]}", hint="paths as a/... and b/..., inside of the tree")
-    selections = () if suite_specs is None else parse_suites(suite_specs, commands, found)
-    if per_patch and points:
-        raise UserError("--per-patch and --points together", hint="--per-patch means base and every patch")
-    wanted = tuple(range(len(found.patches) + 1)) if per_patch else series.points.parse(points or LAST, found)
-    targets = tuple(arch.chosen(archs))
-    if selftests:
-        tree.check_spec(selftests)
-    if modules and not kernel_image:
-        raise UserError("--modules without --kernel", hint="they are those of a kernel that was built elsewhere")
-    if kernel_image and not (kernel_image.is_file() and os.access(kernel_image, os.R_OK)):
-        raise UserError(f"no kernel at {kernel_image} that can be read", hint="--kernel takes an image or a linux-image .deb")
-    if kernel_image and (len(targets) != 1 or fragments or points or per_patch):
-        raise UserError("a kernel from elsewhere is one kernel", hint="--arch A, and no --config, --points or --per-patch")
-    if scheduler := _scheduler(executor):
-        if kernel_image:
-            raise UserError("--kernel and a cluster", hint="a kernel that is there is tested here, or with --hosts")
-        if hosts:
-            raise UserError("--hosts (or HARNESS_HOSTS) and a cluster", hint="a worker may have a HARNESS_HOSTS of its own")
-    for target in targets:
-        for path in kernel.fragments_for(target, [*fragments, *filter(None, [found.fragment])]):
+    """Check what was asked for. `arguments` are the words that repeat the command line. Raises
+    UserError for options that name nothing, or that exclude each other."""
+    found = _load_series(options, cache)
+    boots = options.suite_specs is not None
+    selections = parse_suites(options.suite_specs or (), options.commands, found) if boots else ()
+    points = _parse_points(options, found)
+    archs = tuple(arch.chosen(options.archs))
+    if options.selftests:
+        tree.check_spec(options.selftests)
+    _check_kernel(options, archs)
+    scheduler = _parse_executor(options)
+    for target in archs:
+        own = filter(None, [found.fragment])
+        for path in kernel.fragments_for(target, [*options.fragments, *own]):
             kernel.read_fragment(path, target.name)
     _check_must_run(found)
-    for target in targets:
-        kernel.choose(target, toolchain)
-    spec = tree.spec_for(tree_spec, found)
+    for target in archs:
+        kernel.choose(target, options.toolchain)
+    spec = tree.spec_for(options.tree_spec, found)
     tree.check_spec(spec)
     return Request(
         series=found,
         tree=spec,
-        archs=targets,
+        archs=archs,
         selections=selections,
-        points=wanted,
-        fragments=tuple(path.resolve() for path in fragments),
-        commands=commands,
-        jobs=jobs,
-        accel=accel,
-        toolchain=toolchain,
-        sandbox=Sandbox(sandbox),
-        selftests=selftests,
-        retries=retries,
-        shared=shared.parse_spec(shared_cache) if shared_cache else "",
-        hosts=read_hosts(hosts) if hosts else (),
+        points=points,
+        options=options,
+        fragments=tuple(path.resolve() for path in options.fragments),
+        shared=shared.parse_spec(options.shared_cache) if options.shared_cache else "",
+        hosts=read_hosts(options.hosts) if options.hosts else (),
         scheduler=scheduler,
-        given=kernel.Given(kernel_image.resolve(), modules.resolve() if modules else None) if kernel_image else None,
+        given=_given(options),
         arguments=arguments,
     )
+
+
+def _load_series(options: RunOptions, cache: Cache | None) -> Series:
+    default = "none" if options.kernel_image else DEFAULT_SERIES
+    found = series.load(options.series_spec or default, cache, options.mbox)
+    if wrong := series.trespasses(found):
+        hint = "paths as a/... and b/..., inside of the tree"
+        raise UserError(f"{found.name}: {wrong[0]}", hint=hint)
+    return found
+
+
+def _parse_points(options: RunOptions, of: Series) -> tuple[int, ...]:
+    if options.per_patch and options.points:
+        hint = "--per-patch means base and every patch"
+        raise UserError("--per-patch and --points together", hint=hint)
+    if options.per_patch:
+        return tuple(range(len(of.patches) + 1))
+    return series.points.parse(options.points or LAST, of)
+
+
+def _check_kernel(options: RunOptions, archs: Sequence[Arch]) -> None:
+    """Raises UserError if a kernel that was built elsewhere cannot be tested with these options."""
+    image = options.kernel_image
+    if image is None:
+        if options.modules:
+            hint = "they are those of a kernel that was built elsewhere"
+            raise UserError("--modules without --kernel", hint=hint)
+        return
+    if not (image.is_file() and os.access(image, os.R_OK)):
+        hint = "--kernel takes an image or a linux-image .deb"
+        raise UserError(f"no kernel at {image} that can be read", hint=hint)
+    if len(archs) != 1 or options.fragments or options.points or options.per_patch:
+        raise UserError(
+            "--kernel is one kernel, and it is already built",
+            hint="it takes exactly one --arch, and excludes --config, --points and --per-patch",
+        )
+
+
+def _given(options: RunOptions) -> kernel.Given | None:
+    if options.kernel_image is None:
+        return None
+    modules = options.modules.resolve() if options.modules else None
+    return kernel.Given(options.kernel_image.resolve(), modules)
+
+
+def _parse_executor(options: RunOptions) -> str:
+    """The address of a cluster's scheduler, empty if this machine does the jobs."""
+    if options.executor == LOCAL:
+        return ""
+    kind, _, address = options.executor.partition(":")
+    if kind != "dask" or "://" not in address:
+        hint = "local, or dask:tcp://HOST:PORT as `dask scheduler` says it"
+        raise UserError(f"unknown executor '{options.executor}'", hint=hint)
+    if options.kernel_image:
+        hint = "a kernel that is there is tested here, or with --hosts"
+        raise UserError("--kernel and a cluster", hint=hint)
+    if options.hosts:
+        hint = "a worker may have a HARNESS_HOSTS of its own"
+        raise UserError("--hosts (or HARNESS_HOSTS) and a cluster", hint=hint)
+    return address
 
 
 def _check_must_run(found: Series) -> None:
@@ -171,14 +207,6 @@ def _check_must_run(found: Series) -> None:
                 hint = f"the cases of {suite} are {', '.join(cases)}"
             message = f"must-run '{entry.case}' can match no case"
             raise series.wrong(found, "must-run", number, "case", message=message, hint=hint)
-
-
-def _scheduler(executor: str) -> str:
-    """Empty if we do it ourselves."""
-    kind, _, address = executor.partition(":")
-    if executor != LOCAL and not (kind == "dask" and "://" in address):
-        raise UserError(f"unknown executor '{executor}'", hint="local, or dask:tcp://HOST:PORT as `dask scheduler` says it")
-    return address
 
 
 def parse_suites(specs: Sequence[str], commands: Sequence[str] = (), of: Series = series.NONE) -> tuple[Selection, ...]:

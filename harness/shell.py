@@ -30,11 +30,11 @@ class Shell:
         built = cache.read_record("kernels", job.properties["kernel"], Kernel)
         assert built
         self._vmlinux = built.vmlinux
-        compiler = kernel.detect(self._arch, request.toolchain).compiler
+        compiler = kernel.detect(self._arch, request.options.toolchain).compiler
         with cache.lock():
             initramfs, _ = guest.build_initramfs(built, job.properties["selftests"], self._arch, compiler, cache)
         self._boot = Boot(built.image, initramfs.path, QUIET, memory=guest.room_for(initramfs.path))
-        self._accelerator = HERE.accelerator(self._arch, self._boot, cache, request.accel)
+        self._accelerator = HERE.accelerator(self._arch, self._boot, cache, request.options.accel)
         self._host = Host(self._arch, cache, HERE.key(self._arch))
         self._directory = report.directory / job.arch / job.point
 

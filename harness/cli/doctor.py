@@ -11,7 +11,8 @@ import msgspec
 from rich.markup import escape
 
 from harness import arch, doctor
-from harness.cli.root import ERR, OUT, cli, hosts_option
+from harness.cli.options import option
+from harness.cli.root import ERR, OUT, cli
 from harness.hosts import HostSpec, read_hosts
 from harness.model import to_json
 
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 
 
 @cli.command("doctor")
-@click.option("--arch", "archs", multiple=True, metavar="A", help="Architecture; repeatable. Default: all.")
-@click.option("--toolchain", default="auto", metavar="gcc|llvm[-N]", help="As for `harness run`.")
+@option("archs")
+@option("toolchain")
 @click.option("--tests", is_flag=True, help="And for the harness's own tests.")
-@hosts_option
-@click.option("--install", is_flag=True, help="Install with apt what is missing.")
+@option("hosts")
+@option("install", help="Install with apt what is missing.")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 def doctor_command(archs: tuple[str, ...], toolchain: str, tests: bool, hosts: Path | None, install: bool, as_json: bool) -> int:
     """What is missing or too old on this machine, and the exact command that installs it."""

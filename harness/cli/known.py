@@ -10,7 +10,8 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from harness.cli.root import OUT, cli, history_option
+from harness.cli.options import option
+from harness.cli.root import OUT, cli
 from harness.logs.lines import clean
 from harness.model import to_json
 from harness.results import History
@@ -28,7 +29,7 @@ from harness.suites.usage import Usage, usage
     metavar="N",
     help="Point out entries that were not seen in the last N runs of their cases.",
 )
-@history_option
+@option("history")
 def known_command(form: str, stale: int, history: Path) -> int:
     """List the known failures of configs/known.toml: where each applied last, which were not seen for a long time, and
     which cover more than one diagnostic.

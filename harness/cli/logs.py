@@ -12,7 +12,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from harness import arch, pipeline
-from harness.cli.root import OUT, cli, history_option
+from harness.cli.options import option
+from harness.cli.root import OUT, cli
 from harness.errors import UserError
 from harness.logs import ktap, splat
 from harness.logs.lines import clean_text
@@ -81,11 +82,11 @@ def compare_command(before: Path, after: Path, as_json: bool) -> int:
 
 @cli.command("history")
 @click.option("--case", metavar="SUITE:NAME", help="What this case did, run by run.")
-@click.option("--arch", "archs", multiple=True, metavar="A", help="With --case: on this architecture; repeatable.")
+@option("archs", help="With --case: on this architecture; repeatable.")
 @click.option("--flaky", is_flag=True, help="Cases that came out in several ways on the same kernel.")
 @click.option("--last", type=click.IntRange(min=1), default=30, show_default=True, metavar="N", help="So many rows.")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
-@history_option
+@option("history")
 def history_command(case: str | None, archs: tuple[str, ...], flaky: bool, last: int, as_json: bool, history: Path) -> int:
     """What is remembered of earlier runs: the runs themselves, what one case did in them, or the cases that are flaky.
 

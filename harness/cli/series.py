@@ -11,7 +11,8 @@ from rich.table import Table
 
 from harness import sandbox, series, tree
 from harness.cache import Cache
-from harness.cli.root import ERR, OUT, cache_option, cli, mbox_option
+from harness.cli.options import option
+from harness.cli.root import ERR, OUT, cli
 from harness.logs.lines import clean_text
 from harness.model import PatchState, to_json
 from harness.sandbox import Sandbox
@@ -34,8 +35,8 @@ def series_list() -> None:
 
 @series_group.command("show")
 @click.argument("spec", default="fprobe-on-fgraph")
-@mbox_option
-@cache_option
+@option("mbox")
+@option("cache")
 def series_show(spec: str, mbox: Path | None, cache: Path) -> None:
     """The patches of a series, in order, and where they come from.
 
@@ -60,8 +61,8 @@ def series_show(spec: str, mbox: Path | None, cache: Path) -> None:
 @click.argument("spec")
 @click.argument("target", type=click.Path(path_type=Path))
 @click.option("--format", "form", type=click.Choice(["quilt", "mbox"]), help="Default: by the target's name.")
-@mbox_option
-@cache_option
+@option("mbox")
+@option("cache")
 def series_export(spec: str, mbox: Path | None, cache: Path, target: Path, form: str | None) -> None:
     """Write a series to a new directory (quilt), or to a new file (mbox).
 
@@ -77,9 +78,9 @@ def series_export(spec: str, mbox: Path | None, cache: Path, target: Path, form:
 
 @series_group.command("check")
 @click.argument("spec", default="fprobe-on-fgraph")
-@mbox_option
-@cache_option
-@click.option("--tree", "tree_spec", metavar="SPEC", help="As for `harness run`.")
+@option("mbox")
+@option("cache")
+@option("tree_spec")
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 def series_check(spec: str, mbox: Path | None, tree_spec: str | None, as_json: bool, cache: Path) -> int:
     """Does it apply to this tree, what does it touch, what does checkpatch say? Patch by patch.

@@ -20,6 +20,7 @@ from msgspec import Struct
 from harness import __version__, archive, paths, process
 from harness.cache import digest_of
 from harness.errors import InfrastructureError
+from harness.options import RUN, RunOptions, compose
 
 SAME = "install the very same fgraph-harness there: what it builds, and what it expects, is part of it"
 
@@ -28,6 +29,9 @@ _ENDED = '"event":"job-finished"'
 _LOOK_SECONDS = 0.3
 _TAIL = 4000
 """Bytes of what it printed."""
+_OWN = RunOptions(out=Path("out"), history=Path("history.sqlite"), quiet=True, wait=True)
+"""The options that a worker adds. The history is a new one, because the batch is not to be compared
+with earlier runs on this machine; and another run may be building in the worker's cache."""
 _FILES = ("HARNESS_CACHE", "HARNESS_SHARED_CACHE", "HARNESS_HOSTS")
 """Settings that name a file as seen from where the worker was started."""
 
@@ -35,7 +39,7 @@ _FILES = ("HARNESS_CACHE", "HARNESS_SHARED_CACHE", "HARNESS_HOSTS")
 class Errand(Struct, frozen=True):
     name: str
     arguments: tuple[str, ...]
-    """Those of `harness run`. They name files as seen from the folder that `files` are put in."""
+    """`run` and its options. They name files as seen from the folder that `files` are put in."""
     files: bytes
     """As `pack` makes them."""
     harness: str
@@ -78,9 +82,8 @@ def run(errand: Errand, tell: Callable[[Heard], None], wanted: Callable[[], bool
         folder = Path(name)
         made = folder / "out" / "latest"
         unpack(errand.files, folder)
-        # What was before on this machine is not compared with, and somebody else may be building in its cache.
-        own = ("--out", "out", "--history", "history.sqlite", "--quiet", "--wait")
-        argv = [sys.executable, "-P", "-m", "harness", "run", *errand.arguments, *own]
+        own = compose(RUN, _OWN).options
+        argv = [sys.executable, "-P", "-m", "harness", *errand.arguments, *own]
         journal, told = _Tail(made / _JOURNAL), 0
         with (folder / "output").open("wb") as output, process.start(argv, cwd=folder, env=_settings(), stdout=output) as child:
             while child.poll() is None:

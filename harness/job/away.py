@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from harness import cluster, series, tree
 from harness.arch import Arch
 from harness.cluster import Done, Errand, Heard
@@ -19,8 +21,10 @@ from harness.job import build
 from harness.job.context import Built, Context
 from harness.job.reporter import Failed, Reporter
 from harness.model import WARNINGS, CaseResult, Outcome, Point, Series, from_json
+from harness.options import RUN, RunOptions, Use, compose
 from harness.results import journal
 from harness.schedule import Kind, Task
+from harness.suites import Selection
 
 PLACE = "cluster"
 _ROUNDS = 2
@@ -38,7 +42,7 @@ def _tasks(context: Context, arch: Arch, points: Sequence[Point]) -> Iterator[Ta
     jobs = [_Job(context, arch, point, order) for point in points]
     left = [job for job in jobs if not job.over]
     assert context.cluster
-    workers = context.cluster.slots(context.cluster.needs(arch, context.request.accel))
+    workers = context.cluster.slots(context.cluster.needs(arch, context.request.options.accel))
     size = math.ceil(len(left) * len(context.request.archs) / (_ROUNDS * max(1, workers)))
     while left:
         here = left[:size]
@@ -228,7 +232,7 @@ class _Errand:
                 job.reporter.step("worker")
             assert self._context.cluster
             try:
-                needs = self._context.cluster.needs(self._arch, self._context.request.accel)
+                needs = self._context.cluster.needs(self._arch, self._context.request.options.accel)
                 done = self._context.cluster.run(self._errand(left), needs, self._seconds, self._hear)
                 self._hear(done.heard)
                 self._deliver(done.heard, left)
@@ -309,31 +313,38 @@ class _Errand:
                 (folder / _CONFIG / str(number)).mkdir(parents=True)
                 shutil.copy2(fragment, folder / _CONFIG / str(number))
             files = cluster.pack(folder)
-        return Errand(self._name, tuple(self._words(jobs)), files, cluster.fingerprint())
+        words = compose(RUN, self._narrowed(jobs)).using(Use.WORKER).words
+        return Errand(self._name, words, files, cluster.fingerprint())
 
-    def _words(self, jobs: Sequence[_Job]) -> Iterator[str]:
-        """The request, narrowed to these jobs, for another machine."""
+    def _narrowed(self, jobs: Sequence[_Job]) -> RunOptions:
+        """The options of the request, narrowed to these jobs, for another machine."""
         request, cache = self._context.request, self._context.cache
-        said = {
-            "--series": f"{_SERIES}/{request.series.name}" if request.series.patches else "none",
-            "--tree": tree.pinned(request.tree, cache),
-            "--selftests": tree.pinned(request.selftests, cache) if request.selftests else "",
-            "--arch": self._arch.name,
-            "--points": ",".join(job.point.name for job in jobs),
-            "--jobs": request.jobs or "",
-            "--accel": request.accel,
-            "--toolchain": request.toolchain,
-            "--sandbox": request.sandbox,
-            "--retry-flaky": request.retries,
-            "--shared-cache": request.shared,
-        }
-        yield from (f"{option}={value}" for option, value in said.items() if value != "")
-        yield from (f"--config={_CONFIG}/{number}/{fragment.name}" for number, fragment in enumerate(request.fragments))
-        yield from (f"--cmd={command}" for command in request.commands)
-        for selection in request.selections:
-            if selection.suite != "command":
-                yield from (f"--suite={selection.suite}:{glob}" for glob in selection.globs)
-                yield from () if selection.globs else [f"--suite={selection.suite}"]
+        options = request.options
+        # The worker's names for them, in the folder that the batch is unpacked to.
+        series_spec = f"{_SERIES}/{request.series.name}" if request.series.patches else "none"
+        names = [fragment.name for fragment in request.fragments]
+        fragments = [Path(_CONFIG, str(number), name) for number, name in enumerate(names)]
+        return msgspec.structs.replace(
+            options,
+            series_spec=series_spec,
+            tree_spec=tree.pinned(request.tree, cache),
+            selftests=tree.pinned(options.selftests, cache) if options.selftests else "",
+            archs=(self._arch.name,),
+            points=",".join(job.point.name for job in jobs),
+            suite_specs=tuple(_specs(request.selections)),
+            fragments=tuple(fragments),
+            shared_cache=request.shared,
+        )
+
+
+def _specs(selections: Iterable[Selection]) -> Iterator[str]:
+    """What `--suite` takes to select the same. Commands are selected by `--cmd`."""
+    for selection in selections:
+        if selection.suite == "command":
+            continue
+        if not selection.globs:
+            yield selection.suite
+        yield from (f"{selection.suite}:{glob}" for glob in selection.globs)
 
 
 def _expected(of: Series) -> tuple[object, ...]:

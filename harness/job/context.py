@@ -56,4 +56,4 @@ class Context(Struct, frozen=True):
 
     def tests(self, point: Point) -> str:
         """The commit whose selftests run. Those of the tree that the kernel is from change with the series."""
-        return self.selftests.commit if self.request.selftests else point.commit
+        return self.selftests.commit if self.request.options.selftests else point.commit

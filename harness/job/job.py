@@ -45,7 +45,7 @@ class Job:
         try:
             reporter.properties(**build.properties(self._context, self._point))
             build.report_patches(self._context, self._point, reporter)
-            toolchain = kernel.detect(self._arch, self._request.toolchain)
+            toolchain = kernel.detect(self._arch, self._request.options.toolchain)
             built = reporter.stage("build", lambda: build.make(self._context, self._arch, self._point, toolchain, reporter))
             if not self._request.selections:
                 reporter.end()

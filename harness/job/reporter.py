@@ -41,7 +41,7 @@ class Reporter:
         self.durations = Durations(context.cache, arch.name)
         series = context.request.series
         self.must_run, name = (series.must_run, series.name) if point.position is Position.WHOLE else ((), "")
-        self._toolchain = kernel.choose(arch, context.request.toolchain)
+        self._toolchain = kernel.choose(arch, context.request.options.toolchain)
         known = read_known()
         self.mended_by = name if any(name in entry.fixed_by for entry in known) else ""
         """Name of the series if a known failure lists it in `fixed-by`, else empty."""

@@ -58,13 +58,14 @@ class Testing:
             commit=point.commit,
             tests=context.tests(point),
             store=context.store,
-            commands=self._request.commands,
+            commands=self._request.options.commands,
             position=point.position,
             claims=self._request.series.claims,
             measures=self._request.series.measures,
         )
         touched = {file for patch in self._request.series.patches[: point.number] for file in patch.files}
-        symbols = kernel.Symbols(built, kernel.detect(arch, self._request.toolchain).addr2line)
+        toolchain = kernel.detect(arch, self._request.options.toolchain)
+        symbols = kernel.Symbols(built, toolchain.addr2line)
         self._explain = functools.partial(symbols.locate, ours=touched)
         # Nobody looks at what nobody sees.
         self._heard = functools.partial(context.progress.heard, reporter.name) if context.progress.moving else lambda data: None
@@ -79,7 +80,8 @@ class Testing:
     def way(self) -> Way:
         """To where the guests are to run. Raises InfrastructureError."""
         boot = self._boot(self._selected, counts=False)
-        self._way = Way(self._fleet, self._arch, boot, self._cache, self._request.accel, self._moved)
+        accel = self._request.options.accel
+        self._way = Way(self._fleet, self._arch, boot, self._cache, accel, self._moved)
         return self._way
 
     def _moved(self, why: str) -> None:
@@ -160,7 +162,7 @@ class Testing:
             self._running -= last
             last = last and not self._running
         if last and not self._reporter.broken:
-            if self._request.retries:
+            if self._request.options.retries:
                 self._reporter.stage("retry", self._retry)
             for entry, passed in self._reporter.policy.outlived(self._request.selections):
                 self._reporter.outlived(entry, passed)
@@ -173,7 +175,7 @@ class Testing:
     def _retry(self) -> tuple[None, bool]:
         """Run what is red again, as often as was asked for, in guests of its own: what passes then is flaky."""
         reds = retry.Reds(self._reporter.results.values(), [selection.suite for selection in self._request.selections])
-        for number in range(1, self._request.retries + 1):
+        for number in range(1, self._request.options.retries + 1):
             for machine in self._machines:
                 if selected := reds.narrow(machine.selected):
                     self._reporter.say(f"trying {len(reds)} red cases again")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-import itertools
 import re
+import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 
@@ -21,6 +21,7 @@ from harness.cache import digest_of, file_digest
 from harness.errors import UserError
 from harness.logs.lines import clean_text, shortened
 from harness.model import JOB, CaseResult, Outcome
+from harness.options import Use, read
 from harness.results.journal import JobReport, RunReport
 from harness.results.reproduce import reproduce
 
@@ -192,7 +193,10 @@ class _Export:
         arguments = started.arguments if started else ()
         made_from = (started.time, started.directory, started.series, started.digest) if started else ()
         self._run = digest_of(*map(str, made_from), *arguments)[:16]
-        self._fragments = list(_values_of("--config", arguments))
+        line = read(arguments)
+        self._fragments = [PurePath(path).name for path in line.values("fragments")]
+        self._options = shlex.join(line.using(Use.RESULTS).options)
+        """Those that change results, as a command line has them."""
 
     def report(self) -> Report:
         jobs = list(self._report.jobs.values())
@@ -257,7 +261,7 @@ class _Export:
             config_name=_text("+".join(["fgraph-harness", *self._fragments])) if cases else None,
             log_excerpt=_excerpt("\n".join(case.log or case.diagnostic for case in red)),
             status=STATUS[said[0].outcome] if said else None,
-            misc=_facts(job.properties, arch=job.arch, point=job.point),
+            misc=_facts(job.properties, arch=job.arch, point=job.point, options=self._options),
         )
 
     def _test(self, job: JobReport, result: CaseResult) -> Test:
@@ -309,14 +313,6 @@ class _Export:
 
     def _test_id(self, job: JobReport, result: CaseResult) -> str:
         return self._id(job.arch, job.point, digest_of(result.id)[:16])
-
-
-def _values_of(option: str, arguments: tuple[str, ...]) -> Iterator[str]:
-    """The names of the files that were given with it."""
-    for word, following in itertools.pairwise((*arguments, "")):
-        name, separator, value = word.partition("=")
-        if name == option:
-            yield PurePath(value if separator else following).name
 
 
 def _facts(known: Mapping[str, str] = {}, **more: str) -> Facts:

@@ -6,51 +6,41 @@ import glob
 import shlex
 
 from harness.model import BUILT, JOB, WARNINGS, CaseResult, Outcome
+from harness.options import BUILD, OPTIONS, RUN, RunOptions, compose, read
 from harness.results.journal import JobReport, RunReport
 
 STAGES = (*BUILT, "initramfs", "accelerator", "guest", "retry", "worker", JOB)
 """What is reported like a suite, but cannot be asked for."""
 
-_OF_A_GUEST = ("--selftests", "--hosts")
-"""Options that only a command takes that boots one."""
-_NARROWED = ("--arch", "--points", "--suite", "--cmd", "--case", "--repeat", "--good", "--retry-flaky")
-_ELSEWHERE = ("--out", "--history", "--executor")
-"""What made sense where the run was."""
-_RESUMABLE = ("run", "bisect")
-_FLAGS = ("--per-patch",)
-
 
 def reproduce(report: RunReport, job: JobReport, result: CaseResult, *others: JobReport) -> str:
     """One command that runs this case again: the run's own, narrowed to the case, of this job and of others of its
     architecture."""
-    given = any(word.partition("=")[0] == "--kernel" for word in (report.started.arguments if report.started else ()))
-    build = result.suite in BUILT and not given
-    left_out = (*_NARROWED, *_ELSEWHERE, *(_OF_A_GUEST if build else ()))
-    command = ["build" if build else "run"]
-    words = iter(report.started.arguments[1:] if report.started else ())
-    for word in words:
-        name, has_value, _ = word.partition("=")
-        if name in _FLAGS:
-            continue
-        if name not in left_out:
-            command.append(word)
-        elif not has_value:
-            next(words, None)
-    command += ["--arch", job.arch]
-    if not given:
-        points = [*_compared(report, job, result), *(one.point.partition("-")[0] for one in (job, *others))]
-        command += ["--points", ",".join(dict.fromkeys(points))]
+    line = read(report.started.arguments if report.started else ())
+    prebuilt = bool(line.values("kernel_image"))
+    command = BUILD if result.suite in BUILT and not prebuilt else RUN
+    points = None
+    if not prebuilt:
+        numbers = [one.point.partition("-")[0] for one in (job, *others)]
+        points = ",".join(dict.fromkeys([*_compared(report, job, result), *numbers]))
+    suites, commands = _selected(job, result)
+    narrowed = RunOptions(archs=(job.arch,), points=points, suite_specs=suites, commands=commands)
+    return shlex.join(["harness", *line.repeated(command, narrowed).words])
+
+
+def _selected(job: JobReport, result: CaseResult) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What `--suite` and `--cmd` are for this case."""
     if result.suite == "boot":
-        command += ["--suite", "boot"]
-        # It is part of what the boot shows.
-        command += ["--suite", "kunit"] if any(one.suite == "kunit" for one in job.results) else []
-    elif result.suite == "command":
-        command += ["--cmd", result.name]
-    elif result.suite in BUILT and not build:
-        command += ["--suite", "none"]
-    elif result.suite not in STAGES:
-        command += ["--suite", f"{result.suite}:{glob.escape(result.name)}"]
-    return shlex.join(["harness", *command])
+        # KUnit runs during the boot, and what it prints is part of what the boot shows.
+        kunit = any(one.suite == "kunit" for one in job.results)
+        return ("boot", "kunit") if kunit else ("boot",), ()
+    if result.suite == "command":
+        return (), (result.name,)
+    if result.suite in BUILT:
+        return ("none",), ()
+    if result.suite in STAGES:
+        return (), ()
+    return (f"{result.suite}:{glob.escape(result.name)}",), ()
 
 
 def _compared(report: RunReport, job: JobReport, result: CaseResult) -> list[str]:
@@ -60,7 +50,10 @@ def _compared(report: RunReport, job: JobReport, result: CaseResult) -> list[str
 
 
 def resume(report: RunReport) -> str:
-    """What goes on with a run that was cut short; empty for one that was not."""
-    command = report.started.arguments[0] if report.started and report.started.arguments else ""
-    broken = report.cut_short or Outcome.ERROR in report.count()
-    return shlex.join(["harness", command, "--resume", str(report.directory)]) if broken and command in _RESUMABLE else ""
+    """The command that resumes an interrupted run; empty for a run that was not interrupted."""
+    command = read(report.started.arguments if report.started else ()).command
+    resumable = command in OPTIONS["unfinished"].commands
+    if not resumable or not (report.cut_short or Outcome.ERROR in report.count()):
+        return ""
+    options = RunOptions(unfinished=report.directory)
+    return shlex.join(["harness", *compose(command, options).words])

@@ -22,6 +22,7 @@ LAYERS = [
     ["doctor"],
     ["shared", "cluster"],
     ["hosts"],
+    ["options"],
     ["guest", "kernel", "series", "progress", "schedule"],
     ["tree", "durations", "sandbox"],
     ["ccache"],

@@ -19,6 +19,7 @@ from harness.cache import Cache
 from harness.cluster import Done, Errand, Heard
 from harness.errors import InfrastructureError
 from harness.model import CaseResult, Outcome
+from harness.options import read
 from harness.results import RunReport, read_run
 from tests import fake
 from tests.unit.test_pipeline import ARCH, Bench, main, outcomes
@@ -33,7 +34,8 @@ class Helper:
     def __init__(self, bench: Bench) -> None:
         self.bench = bench
         self.workers = 1
-        self.sent: list[tuple[str, ...]] = []
+        self.sent: list[str] = []
+        """The points of each errand."""
         self.send: Send = whole
         self._one_at_a_time = threading.Lock()
 
@@ -44,19 +46,24 @@ class Helper:
         return self.workers
 
     def run(self, errand: Errand, needs: dict[str, float], seconds: float, hear: Callable[[Heard], None]) -> Done:
-        self.sent.append(errand.arguments)
-        said = dict(word.removeprefix("--").split("=", 1) for word in errand.arguments)
+        (source,) = read(errand.arguments).values("series_spec")
+        self.sent.append(points_of(errand))
         with self._one_at_a_time, tempfile.TemporaryDirectory(dir=self.bench.path) as name, _local():
             folder = Path(name)
             cluster.unpack(errand.files, folder)
             away = Bench.__new__(Bench)
             away.path, away.cache = folder, Cache(self.bench.path / "worker")
-            report = away.run(self.bench.parse(folder / said["series"], points=said["points"]))
+            report = away.run(self.bench.parse(folder / source, points=points_of(errand)))
             lines = (report.directory / "journal.jsonl").read_text().splitlines()
             files = cluster.pack(report.directory)
         attempt = self.send(errand, hear, lines)
         assert report.finished
         return Done(Heard(attempt, "elsewhere", 0, tuple(lines), files), report.finished.exit_code, "")
+
+
+def points_of(errand: Errand) -> str:
+    (points,) = read(errand.arguments).values("points")
+    return points
 
 
 @contextlib.contextmanager
@@ -137,7 +144,7 @@ def test_warnings_are_new_since_the_point_before_whichever_is_built_first(helper
     others = threading.Semaphore(0)
 
     def base_last(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
-        if "--points=base" in errand.arguments:
+        if points_of(errand) == "base":
             for _ in range(3):
                 others.acquire()
         whole(errand, hear, lines)
@@ -177,7 +184,7 @@ def test_attempt_that_was_lost_does_not_count(helper: Helper) -> None:
 
 def test_what_a_worker_had_done_before_it_died_is_not_done_again(helper: Helper) -> None:
     def dies(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
-        if "--points=base,0001" in errand.arguments:
+        if points_of(errand) == "base,0001":
             ended = next(number for number, line in enumerate(lines) if "job-finished" in line)
             (helper.bench.path / "run" / ARCH / "base").mkdir(parents=True)
             (helper.bench.path / "run" / ARCH / "base" / "build.log").write_text("the first attempt's")
@@ -189,7 +196,7 @@ def test_what_a_worker_had_done_before_it_died_is_not_done_again(helper: Helper)
     helper.send = dies
     report = helper.bench.run(helper.bench.parse(helper.bench.series(main("one"), main("two")), per_patch=True))
     assert report.finished and report.finished.exit_code == 0
-    assert ["--points=0001" in sent for sent in helper.sent].count(True) == 1
+    assert helper.sent.count("0001") == 1
     assert report.job(ARCH, "base").properties["host"] == "one"
     assert (report.directory / ARCH / "base" / "build.log").read_text() == "the first attempt's"
     with _local():
@@ -244,7 +251,7 @@ def test_run_that_was_cut_short_does_the_rest(helper: Helper) -> None:
     helper.send = whole
     report = helper.bench.run(wanted, again=broken.directory)
     assert report.finished and report.finished.exit_code == 0
-    assert "--points=0001" in helper.sent[-1]  # what was done is not asked for again
+    assert helper.sent[-1] == "0001"  # what was done is not asked for again
     assert len(helper.sent) == 3
     with _local():
         assert told(report) == told(helper.bench.run(wanted))

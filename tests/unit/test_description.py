@@ -10,6 +10,7 @@ import pytest
 from harness import request, series, suites
 from harness.errors import UserError
 from harness.model import Series
+from harness.options import RunOptions
 from tests import fake
 from tests.unit.test_cli import harness
 
@@ -83,9 +84,7 @@ def patches(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def parsed(directory: Path) -> Series:
-    return request.parse(
-        series_spec=str(directory), tree_spec=None, archs=[], fragments=[], jobs=1, accel="tcg", toolchain="auto", arguments=()
-    ).series
+    return request.parse(RunOptions(series_spec=str(directory), jobs=1, accel="tcg")).series
 
 
 def test_good_description(patches: Path) -> None:

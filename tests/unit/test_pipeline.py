@@ -14,6 +14,7 @@ from harness import bisect, paths, pipeline, request
 from harness.cache import Cache
 from harness.errors import InfrastructureError, UserError
 from harness.model import CaseResult, Outcome, Point
+from harness.options import RunOptions
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import History, JobReport, RunReport, journal, kcidb, text
@@ -38,18 +39,20 @@ class Bench:
     def series(self, *changes: dict[str, str]) -> Path:
         return fake.series(self.path / "s", *changes)
 
-    def parse(self, series: Path | str, **more: Any) -> Request:
-        words: dict[str, Any] = {
-            "fragments": [],
+    def parse(
+        self,
+        series: Path | str,
+        arguments: tuple[str, ...] = ("run",),
+        **more: Any,
+    ) -> Request:
+        values: dict[str, Any] = {
+            "series_spec": str(series),
+            "tree_spec": f"git:{self.path}/linux#main",
             "jobs": 2,
-            "accel": "auto",
             "toolchain": "gcc",
-            "archs": [ARCH],
-            "arguments": ("run",),
+            "archs": (ARCH,),
         }
-        return request.parse(
-            series_spec=str(series), tree_spec=f"git:{self.path}/linux#main", cache=self.cache, **{**words, **more}
-        )
+        return request.parse(RunOptions(**{**values, **more}), self.cache, arguments)
 
     def run(
         self,
@@ -144,7 +147,8 @@ def test_a_symbol_is_proved_on_a_kernel_from_the_cache(bench: Bench) -> None:
 
 def bisected(bench: Bench, directory: Path, case: str = "build:build", again: Path | None = None) -> RunReport:
     suites, commands = bisect.suite_specs(case)
-    wanted = bench.parse(directory, suite_specs=suites, commands=tuple(commands), per_patch=True, arguments=("bisect",))
+    selected = {"suite_specs": suites, "commands": commands, "per_patch": True}
+    wanted = bench.parse(directory, arguments=("bisect",), **selected)
     return bench.run(wanted, bisect.Bisection(wanted, case, 1), again)
 
 

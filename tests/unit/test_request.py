@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 import pytest
 
 from harness import series, suites
 from harness.errors import UserError
 from harness.model import Claim, Measure
+from harness.options import RunOptions
 from harness.request import parse, parse_suites
 
 
@@ -38,8 +37,8 @@ def test_claims_of_a_series() -> None:
 
 
 def points(spec: str | None, of: str = "fprobe-on-fgraph", per_patch: bool = False) -> tuple[str, ...]:
-    rest: dict[str, Any] = {"tree_spec": None, "fragments": [], "jobs": None, "accel": "auto", "toolchain": "auto"}
-    found = parse(series_spec=of, archs=["x86_64"], points=spec, per_patch=per_patch, arguments=(), **rest)
+    options = RunOptions(series_spec=of, archs=("x86_64",), points=spec, per_patch=per_patch)
+    found = parse(options)
     return tuple(series.points.name_of(number, found.series) for number in found.points)
 
 
