@@ -29,10 +29,12 @@ def option(name: str, **changes: Any) -> Callable[[F], F]:
         "envvar": one.envvar,
         "show_default": one.show_default,
         "multiple": one.repeatable,
-        "is_flag": one.kind is bool,
     }
     if not one.repeatable:
         settings["default"] = one.default
+    if one.kind is bool:
+        # With is_flag=False, click would accept the option without its value.
+        settings["is_flag"] = True
     flags = filter(None, (one.short, one.flag))
     return click.option(*flags, one.name, **{**settings, **changes})
 

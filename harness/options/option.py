@@ -69,9 +69,12 @@ class Option(Struct, frozen=True):
     default: object = None
 
     def values(self, value: object) -> list[str]:
-        """The texts that give the option this value on a command line: none for its default."""
+        """What follows the flag, each time that a command line with this value has it: nothing for
+        the default, and an empty text for a flag without a value."""
         if value is None or value == self.default:
             return []
+        if self.kind is bool:
+            return [""]
         return [str(one) for one in (value if isinstance(value, tuple) else (value,))]
 
 
