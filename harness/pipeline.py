@@ -178,7 +178,7 @@ def _prepared(setting: _Setting) -> Iterator[Prepared]:
     source = tree.resolve(request.tree, cache)
     progress.say(f"tree {source.version} from {source.source}")
     for job in before.jobs.values():
-        if job.properties.get("base", source.commit) != source.commit:
+        if job.facts.base not in (None, source.commit):
             raise UserError(f"{request.tree} is another tree than when the run began", hint="start a new run")
     manifest["tree"] = msgspec.structs.asdict(source)
     rundir.write_manifest(before.directory, manifest)
@@ -189,7 +189,7 @@ def _prepared(setting: _Setting) -> Iterator[Prepared]:
         if not tree.Store(cache).has_folder(selftests.commit, SELFTESTS):
             raise UserError(f"{named} has no {SELFTESTS}", hint="--selftests takes a kernel tree")
         for job in before.jobs.values():
-            if job.properties.get("selftests", selftests.commit) != selftests.commit:
+            if job.facts.selftests not in (None, selftests.commit):
                 message = f"{named} is another tree than when the run began"
                 raise UserError(message, hint="start a new run")
         manifest["selftests"] = msgspec.structs.asdict(selftests)

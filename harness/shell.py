@@ -27,12 +27,14 @@ class Shell:
     def __init__(self, report: RunReport, request: Request, cache: Cache) -> None:
         (job,) = report.jobs.values()
         (self._arch,) = request.archs
-        built = cache.read_record("kernels", job.properties["kernel"], Kernel)
+        assert job.facts.kernel and job.facts.selftests
+        built = cache.read_record("kernels", job.facts.kernel, Kernel)
         assert built
         self._vmlinux = built.vmlinux
         compiler = kernel.detect(self._arch, request.options.toolchain).compiler
         with cache.lock():
-            initramfs, _ = guest.build_initramfs(built, job.properties["selftests"], self._arch, compiler, cache)
+            selftests = job.facts.selftests
+            initramfs, _ = guest.build_initramfs(built, selftests, self._arch, compiler, cache)
         self._boot = Boot(built.image, initramfs.path, QUIET, memory=guest.room_for(initramfs.path))
         self._accelerator = HERE.accelerator(self._arch, self._boot, cache, request.options.accel)
         self._host = Host(self._arch, cache, HERE.key(self._arch))

@@ -63,7 +63,7 @@ def build(options: RunOptions) -> int:
     report, code = _start(_build(options, recorded()))
     text.summary(report, OUT)
     for built in report.jobs.values():
-        if digest := built.properties.get("kernel"):
+        if digest := built.facts.kernel:
             path = options.cache / "kernels" / digest
             OUT.print(f"{built.arch}/{built.point}: {escape(str(path))}")
     return code

@@ -22,7 +22,7 @@ from harness.job.context import Built, Context
 from harness.job.reporter import Failed, Reporter
 from harness.model import WARNINGS, CaseResult, Outcome, Point, Series, from_json
 from harness.options import RUN, RunOptions, Use, compose
-from harness.results import journal
+from harness.results import JobFacts, journal, read_facts
 from harness.schedule import Kind, Task
 from harness.suites import Selection
 
@@ -87,7 +87,7 @@ class _Job:
         self._context = context
         self._order = order
         self._built: Built | None = None
-        self._properties = build.properties(context, point)
+        self._facts = build.facts(context, point)
         self._before: Built | None = None
         self._judged = self._ended = False
         if self.over:
@@ -101,7 +101,7 @@ class _Job:
             self.reporter.start_over(why or "the run was taken up again")
             self._built = None
         self.reporter.begin()
-        self.reporter.properties(**self._properties)
+        self.reporter.add_facts(self._facts)
         try:
             build.report_patches(self._context, self.point, self.reporter)
         except Failed:
@@ -112,10 +112,10 @@ class _Job:
             case journal.CaseFinished():
                 self._hear_case(event.result)
             case journal.JobProperties():
-                self._check(event.properties)
-                self.reporter.properties(
-                    **{name: told for name, told in event.properties.items() if name not in self._properties}
-                )
+                self._check(read_facts(event.properties))
+                ours = self._facts.properties
+                new = {name: text for name, text in event.properties.items() if name not in ours}
+                self.reporter.add_facts(read_facts(new))
             case journal.StageFinished():
                 self._note(event)
                 self.reporter.finished(event.stage, event.seconds, event.cached)
@@ -179,18 +179,25 @@ class _Job:
     def _with(self, built: CaseResult | None) -> Built | None:
         return Built(self.point, tuple(built.log.splitlines())) if built and built.outcome is Outcome.PASS else None
 
-    def _check(self, properties: dict[str, str]) -> None:
-        other = [name for name in _SAME if properties.get(name, self._properties[name]) != self._properties[name]]
+    def _check(self, theirs: JobFacts) -> None:
+        """Raises InfrastructureError if the worker has other commits: these are made of content
+        alone, so they prove that its job is the one that was sent."""
+        ours = self._facts
+        commits = {
+            "base": (theirs.base, ours.base),
+            "commit": (theirs.commit, ours.commit),
+            "selftests": (theirs.selftests, ours.selftests),
+        }
+        other = [name for name, (there, here) in commits.items() if there not in (None, here)]
         if other:
+            tree = theirs.tree or "another"
             raise InfrastructureError(
                 f"its worker tests something else than was sent: not the same {', '.join(other)}",
-                hint=f"the tree there is {properties.get('tree', 'another')}: name one version of it, PACKAGE=VERSION",
+                hint=f"the tree there is {tree}: name one version of it, PACKAGE=VERSION",
             )
 
 
 _BUILD = "build:build"
-_SAME = ("base", "commit", "selftests")
-"""Properties that prove that a worker took what was meant: commits are made of content alone."""
 
 
 class _TheRest(Exception):
@@ -273,7 +280,7 @@ class _Errand:
                 self._attempt = ""
                 raise _TheRest
         for job in left:
-            job.reporter.properties(host=heard.host)
+            job.reporter.add_facts(JobFacts(host=heard.host))
 
     def _deliver(self, heard: Heard, jobs: Iterable[_Job]) -> None:
         """The files of the attempt that is reported."""

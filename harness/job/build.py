@@ -11,7 +11,7 @@ from harness.job.context import Built, Context
 from harness.job.reporter import Failed, Reporter
 from harness.kernel import kconfig
 from harness.model import WARNINGS, CaseResult, Kernel, Outcome, PatchState, Point, Position
-from harness.results import kcidb
+from harness.results import JobFacts, kcidb
 
 _PATCH_OUTCOMES = {
     PatchState.APPLIED: (Outcome.PASS, ""),
@@ -23,26 +23,27 @@ _PATCH_OUTCOMES = {
 }
 
 
-def properties(context: Context, point: Point) -> dict[str, str]:
+def facts(context: Context, point: Point) -> JobFacts:
     """What is known of a job before it begins."""
-    return {
-        "base": context.tree.commit,
-        "commit": point.commit,
-        "number": str(point.number),
-        "patch": point.patch or "none",
-        "tree": context.tree.source,
-        "selftests": context.tests(point),
-        **_patchset(context, point),
-    }
+    return JobFacts(
+        base=context.tree.commit,
+        commit=point.commit,
+        number=point.number,
+        patch=point.patch or "none",
+        tree=context.tree.source,
+        selftests=context.tests(point),
+        patchset=_patchset(context, point),
+    )
 
 
-def _patchset(context: Context, point: Point) -> dict[str, str]:
-    """The property that KCIDB knows the patches by that are on top of the tree. Nothing for a kernel that somebody else built."""
+def _patchset(context: Context, point: Point) -> str | None:
+    """KCIDB's name for the patches that are on top of the tree. None for a kernel that was built
+    elsewhere: its patches are not known."""
     if context.request.given:
-        return {}
+        return None
     patches = list(zip(context.request.series.patches, context.applied.results, strict=True))[: point.number]
     ours = [patch.path for patch, result in patches if result.state is not PatchState.UPSTREAM]
-    return {"patchset": kcidb.patchset_hash(ours)}
+    return kcidb.patchset_hash(ours)
 
 
 def report_patches(context: Context, point: Point, reporter: Reporter) -> None:
@@ -71,7 +72,7 @@ def _adopt(
     context: Context, wanted: kernel.Given, arch: Arch, point: Point, toolchain: kernel.Toolchain, reporter: Reporter
 ) -> tuple[Kernel, bool]:
     given, cached = kernel.adopt(wanted, arch, toolchain, point.commit, context.cache)
-    check_same(reporter, kernel=given.digest)
+    check_same(reporter, JobFacts(kernel=given.digest))
     if own := context.request.series.fragment:
         sources = functools.partial(context.store.sources, point.commit)
         try:
@@ -80,7 +81,14 @@ def _adopt(
             reporter.emit(CaseResult("config", "config", Outcome.FAIL, diagnostic=failure.message))
             raise Failed from None
         reporter.emit(CaseResult("config", "config", Outcome.PASS))
-    reporter.properties(release=given.release, config=given.config_digest, compiler=given.compiler, kernel=given.digest)
+    reporter.add_facts(
+        JobFacts(
+            release=given.release,
+            config=given.config_digest,
+            compiler=given.compiler,
+            kernel=given.digest,
+        )
+    )
     if not given.build_ids:
         reporter.say("the image holds no readable build id: boot:identity cannot prove that the guest runs this kernel")
     reporter.policy.version = kernel.version_of(wanted, given)
@@ -112,18 +120,20 @@ def _build(context: Context, arch: Arch, point: Point, toolchain: kernel.Toolcha
         reporter.emit(CaseResult("build", "build", Outcome.FAIL, diagnostic=failure.message, log=failure.hint))
         raise Failed from None
     # A digest holds more than one build if something has a say that it leaves out.
-    check_same(reporter, kernel=built.digest, build_id=built.build_ids[0])
+    check_same(reporter, JobFacts(kernel=built.digest, build_id=built.build_ids[0]))
     now = Built(point, built.warnings)
     reporter.emit(CaseResult("config", "config", Outcome.PASS))
     reporter.emit(CaseResult("build", "build", Outcome.PASS, seconds=built.seconds, log="\n".join(built.warnings)))
-    reporter.properties(
-        release=built.release,
-        config=built.config_digest,
-        compiler=built.compiler,
-        kernel=built.digest,
-        warnings=str(len(built.warnings)),
-        objects=str(built.objects),
-        build_id=built.build_ids[0],
+    reporter.add_facts(
+        JobFacts(
+            release=built.release,
+            config=built.config_digest,
+            compiler=built.compiler,
+            kernel=built.digest,
+            warnings=len(built.warnings),
+            objects=built.objects,
+            build_id=built.build_ids[0],
+        )
     )
     if before := context.built.get(arch.name):
         report_warnings(before, now, reporter)
@@ -140,10 +150,12 @@ def _build(context: Context, arch: Arch, point: Point, toolchain: kernel.Toolcha
     return built, cached
 
 
-def check_same(reporter: Reporter, **now: str) -> None:
-    """Raises UserError if what was finished before ran on another kernel or in another guest, by these properties."""
-    for name, value in now.items():
-        if reporter.before.properties.get(name, value) != value:
+def check_same(reporter: Reporter, now: JobFacts) -> None:
+    """Raises UserError if the cases that were finished before ran on another kernel or in another
+    guest, by these facts."""
+    before = reporter.before.properties
+    for name, value in now.properties.items():
+        if before.get(name, value) != value:
             what = "guest's initramfs" if name == "initramfs" else "kernel"
             raise UserError(
                 f"{reporter.name}: the {what} is not the one that the finished cases ran on",

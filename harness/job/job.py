@@ -13,6 +13,7 @@ from harness.job.reporter import Failed, Reporter
 from harness.job.testing import Testing
 from harness.keys import key
 from harness.model import Kernel, Point
+from harness.results import JobFacts
 from harness.schedule import Kind, Task
 
 _BUILD_MEMORY = 2048
@@ -43,7 +44,7 @@ class Job:
         reporter = self._reporter
         reporter.begin()
         try:
-            reporter.properties(**build.properties(self._context, self._point))
+            reporter.add_facts(build.facts(self._context, self._point))
             build.report_patches(self._context, self._point, reporter)
             toolchain = kernel.detect(self._arch, self._request.options.toolchain)
             built = reporter.stage("build", lambda: build.make(self._context, self._arch, self._point, toolchain, reporter))
@@ -54,8 +55,9 @@ class Job:
             initramfs = reporter.stage(
                 "initramfs", lambda: guest.build_initramfs(built, tests, self._arch, toolchain.compiler, cache)
             )
-            build.check_same(reporter, initramfs=initramfs.digest)
-            reporter.properties(initramfs=initramfs.digest)
+            in_guest = JobFacts(initramfs=initramfs.digest)
+            build.check_same(reporter, in_guest)
+            reporter.add_facts(in_guest)
             return self._guest_tasks(built, initramfs.path)
         except Failed:
             if not reporter.broken:
@@ -69,15 +71,15 @@ class Job:
         before = self._reporter.before
         if built := before.cases.get("build:build"):
             self._context.built[self._arch.name] = Built(self._point, tuple(built.result.log.splitlines()))
-        if tested_key := before.properties.get("tested"):
+        if tested_key := before.facts.tested:
             self._context.tested.setdefault(tested_key, self._reporter.shared)
 
     def _guest_tasks(self, built: Kernel, initramfs: Path) -> list[Task]:
         testing = Testing(self._context, self._arch, self._point, self._reporter, built, initramfs)
         way = self._reporter.stage("accelerator", lambda: (testing.way(), True))
-        where = {"host": way.place.name} if way.place.name else {}
-        self._reporter.properties(qemu=way.version, accelerator=way.accelerator.value, **where)
-        if self._shares(built, initramfs, way.accelerator.value):
+        accelerator, host = way.accelerator.value, way.place.name or None
+        self._reporter.add_facts(JobFacts(qemu=way.version, accelerator=accelerator, host=host))
+        if self._shares(built, initramfs, accelerator):
             return []
         return testing.tasks()
 
@@ -99,11 +101,11 @@ class Job:
             fixed_by=reporter.mended_by,
             attempt=self._point.attempt,
         )
-        reporter.properties(tested=tested_key)
+        reporter.add_facts(JobFacts(tested=tested_key))
         tested = self._context.tested.setdefault(tested_key, reporter.shared)
         if tested is reporter.shared:
             return False
-        reporter.properties(results_of=tested.point)
+        reporter.add_facts(JobFacts(results_of=tested.point))
         reporter.say(f"the kernel and the guest are those of {tested.point}: so are the results")
         tested.join(reporter.record, reporter.end)
         return True

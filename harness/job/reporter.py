@@ -14,7 +14,7 @@ from harness.errors import CommandFailed, InfrastructureError
 from harness.job.context import Context
 from harness.job.shared import Shared
 from harness.model import BUILT, CaseResult, Outcome, Point, Position
-from harness.results import journal
+from harness.results import JobFacts, journal
 from harness.suites.known import Known, read_known
 from harness.suites.policy import Policy
 
@@ -62,7 +62,7 @@ class Reporter:
 
     def begin(self) -> None:
         self._events.write(journal.JobStarted(journal.now(), *self._place))
-        self.properties(toolchain=self._toolchain)
+        self.add_facts(JobFacts(toolchain=self._toolchain))
 
     def end(self) -> None:
         """All its cases are there."""
@@ -124,8 +124,8 @@ class Reporter:
         self._events.write(journal.KnownPassed(journal.now(), *self._place, entry.case, entry.why, tuple(passed)))
         self.say(f"XPASS: {entry.case}: a known failure passed")
 
-    def properties(self, **properties: str) -> None:
-        self._events.write(journal.JobProperties(journal.now(), *self._place, properties))
+    def add_facts(self, facts: JobFacts) -> None:
+        self._events.write(journal.JobProperties(journal.now(), *self._place, facts.properties))
 
     def say(self, text: str) -> None:
         self._progress.say(f"{self.name}: {text}")

@@ -20,6 +20,7 @@ from harness.job.reporter import Failed, Reporter
 from harness.job.way import Way
 from harness.kernel import kconfig
 from harness.model import CaseResult, Kernel, Point
+from harness.results import JobFacts
 from harness.schedule import Kind, Task
 from harness.suites import Selection, Suite, Target, retry
 
@@ -86,7 +87,7 @@ class Testing:
 
     def _moved(self, why: str) -> None:
         self._reporter.say(why)
-        self._reporter.properties(moved=why)
+        self._reporter.add_facts(JobFacts(moved=why))
 
     def tasks(self) -> list[Task]:
         """A first guest for each kind of machine; `way` was asked for before."""

@@ -53,7 +53,7 @@ def _job(before: RunReport, after: RunReport, key: tuple[str, str]) -> Iterator[
     if not _both_finished(before, after, key):
         return
     old, new = before.jobs[key], after.jobs[key]
-    same = bool(old.properties.get("tested")) and old.properties.get("tested") == new.properties.get("tested")
+    same = bool(old.facts.tested) and old.facts.tested == new.facts.tested
     results = [{result.id: result for result in job.results} for job in (old, new)]
     for case in dict.fromkeys([*results[0], *results[1]]):
         was, now = results[0].get(case), results[1].get(case)

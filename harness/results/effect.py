@@ -109,7 +109,7 @@ def _patch(case: str, effect: Effect, jobs: list[JobReport]) -> str:
     for before, job in reversed(list(itertools.pairwise(jobs))):
         if of(base, _cases(job).get(case)) is not effect:
             break
-        patch = job.properties.get("patch", "")
+        patch = job.facts.patch or ""
         first = (before.number or 0) + 1
         found = patch if first == job.number else f"one of patches {first} to {job.number}"
     return found

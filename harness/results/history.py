@@ -15,6 +15,7 @@ from msgspec import Struct
 from harness.errors import InfrastructureError, UserError
 from harness.model import CaseResult, Difference, Outcome
 from harness.results.compare import compare
+from harness.results.facts import JobFacts
 from harness.results.journal import CaseFinished, Compared, JobReport, RunReport, now
 
 _VERSION = 2
@@ -184,11 +185,12 @@ class History:
                 "INSERT INTO run (directory, started, series, tree, arguments, exit_code) VALUES (?, ?, ?, ?, ?, ?)", row
             ).lastrowid
             for job in report.jobs.values():
-                properties = [job.properties.get(name, "") for name in ("tested", "release", "toolchain")]
+                known = (job.facts.tested, job.facts.release, job.facts.toolchain)
+                facts = [fact or "" for fact in known]
                 number = data.execute(
                     "INSERT INTO job (run, scope, arch, point, finished, tested, release, toolchain)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    (run, started.scope, job.arch, job.point, job.finished, *properties),
+                    (run, started.scope, job.arch, job.point, job.finished, *facts),
                 ).lastrowid
                 data.executemany("INSERT OR IGNORE INTO name (name) VALUES (?)", [(result.id,) for result in job.results])
                 data.executemany(
@@ -228,7 +230,7 @@ class History:
         for result in results:
             typical = statistics.median(seconds.get(result.id, [result.seconds]))
             job.cases[result.id] = CaseFinished(0, arch, point, msgspec.structs.replace(result, seconds=typical))
-        job.properties["tested"] = newest[0][1]
+        job.facts = JobFacts(tested=newest[0][1])
         job.finished = True
         return newest[0][2], job
 

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from harness.errors import UserError
 from harness.model import BUILT, JOB, WARNINGS, CaseResult, Difference, Outcome, Usage, from_json, to_json
+from harness.results.facts import JobFacts
 
 _NAME = "journal.jsonl"
 
@@ -59,7 +60,7 @@ class JobStarted(Struct, frozen=True, tag_field="event", tag="job-started"):
 
 
 class JobProperties(Struct, frozen=True, tag_field="event", tag="job-properties"):
-    """What was found out about a job's kernel and guest; several of these add up."""
+    """What was found out about a job's kernel and guest; several of these add up, to JobFacts."""
 
     time: float
     arch: str
@@ -224,7 +225,7 @@ class JobReport:
         """None if the journal has no plan, for example that of a bisection."""
         self.started = 0.0
         """When it first began, in seconds since the epoch; 0 if that is not known."""
-        self.properties: dict[str, str] = {}
+        self.facts = JobFacts()
         self.cases: dict[str, CaseFinished] = {}
         self.stages: dict[str, StageFinished] = {}
         """Those that finished."""
@@ -233,9 +234,15 @@ class JobReport:
         self.finished = False
 
     def forget(self) -> None:
-        for told in (self.properties, self.cases, self.stages, self.outlived):
-            told.clear()
+        for events in (self.cases, self.stages, self.outlived):
+            events.clear()
+        self.facts = JobFacts()
         self.finished = False
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The facts as texts, for reports that show all of them."""
+        return self.facts.properties
 
     @property
     def results(self) -> list[CaseResult]:
@@ -266,8 +273,7 @@ class JobReport:
     @property
     def number(self) -> int | None:
         """Patches up to its point, if it is known; not of one that was tried once more."""
-        number = self.properties.get("number", "")
-        return int(number) if number and "-" not in self.point else None
+        return None if "-" in self.point else self.facts.number
 
 
 class RunReport:
@@ -366,7 +372,8 @@ class RunReport:
                 job = self.job(event.arch, event.point)
                 job.started = job.started or event.time
             case JobProperties():
-                self.job(event.arch, event.point).properties.update(event.properties)
+                job = self.job(event.arch, event.point)
+                job.facts = job.facts.updated(event.properties)
             case StageFinished():
                 self.job(event.arch, event.point).stages[event.stage] = event
             case KnownPassed():

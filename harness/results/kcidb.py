@@ -22,6 +22,7 @@ from harness.errors import UserError
 from harness.logs.lines import clean_text, shortened
 from harness.model import JOB, CaseResult, Outcome
 from harness.options import Use, read
+from harness.results.facts import JobFacts
 from harness.results.journal import JobReport, RunReport
 from harness.results.reproduce import reproduce
 
@@ -45,6 +46,9 @@ failure is a FAIL with an issue."""
 _ROOT = "fgraph"
 """Under which our tests are, in KernelCI's tree of them."""
 _CONFIG, _BUILD = "config:config", "build:build"
+_OF_A_CHECKOUT = ("base", "commit", "number", "patch", "tree")
+_OF_A_GUEST = ("qemu", "accelerator")
+"""Facts of a job that KCIDB gets elsewhere than in its build."""
 _EXCERPT = 16384
 """Characters of a log that the schema takes."""
 
@@ -212,13 +216,15 @@ class _Export:
         )
 
     def _checkout(self, point: str, jobs: list[JobReport]) -> Checkout:
-        properties = {name: value for job in jobs for name, value in job.properties.items()}
+        facts = JobFacts()
+        for job in jobs:
+            facts = facts.updated(job.properties)
         patches = [result for job in jobs for result in job.results if result.suite == "apply"]
         red = list(dict.fromkeys(f"{one.name}: {one.diagnostic}" for one in patches if not one.outcome.green))
         # What comes after the patches is reported only if they apply.
         applied = any(result.suite not in ("apply", JOB) for job in jobs for result in job.results)
         spec = self._report.started.tree if self._report.started else ""
-        base = properties.get("base", "")
+        base = facts.base or ""
         tag = _TAG.fullmatch(spec)
         finished = self._report.finished
         whole = finished and not finished.error and all(job.finished for job in jobs)
@@ -229,14 +235,14 @@ class _Export:
             git_commit_hash=base if spec.startswith("git:") and _COMMIT.fullmatch(base) else None,
             git_commit_name=f"v{tag['version']}" if tag else None,
             # Not known of a run older than the property, nor of a kernel that somebody else built.
-            patchset_hash=properties.get("patchset", "" if properties.get("number") == "0" else None),
-            comment=_text(f"{self._report.series}, {point}, on {properties.get('tree', spec)}"),
+            patchset_hash="" if facts.patchset is None and facts.number == 0 else facts.patchset,
+            comment=_text(f"{self._report.series}, {point}, on {facts.tree or spec}"),
             start_time=_time(min((job.started for job in jobs if job.started), default=0.0)),
             origin_tests_finish_time=_time(finished.time) if finished and whole else None,
             log_excerpt=_excerpt("\n".join(red)),
             valid=True if applied else False if red else None,
             misc=_facts(
-                {name: properties.get(name, "") for name in ("base", "commit", "number", "patch", "tree")},
+                {name: text for name, text in facts.properties.items() if name in _OF_A_CHECKOUT},
                 series=self._report.series,
                 series_digest=self._report.started.digest if self._report.started else "",
                 tree_spec=spec,
@@ -257,7 +263,7 @@ class _Export:
             start_time=_time(job.started),
             duration=built.seconds if built else None,
             architecture=arch.load(job.arch).kernel.arch if job.arch in arch.names() else job.arch,
-            compiler=_text(job.properties.get("compiler", "")),
+            compiler=_text(job.facts.compiler or ""),
             config_name=_text("+".join(["fgraph-harness", *self._fragments])) if cases else None,
             log_excerpt=_excerpt("\n".join(case.log or case.diagnostic for case in red)),
             status=STATUS[said[0].outcome] if said else None,
@@ -265,7 +271,7 @@ class _Export:
         )
 
     def _test(self, job: JobReport, result: CaseResult) -> Test:
-        machine: dict[str, str] = {name: job.properties[name] for name in ("qemu", "accelerator") if name in job.properties}
+        machine = {name: text for name, text in job.properties.items() if name in _OF_A_GUEST}
         again = reproduce(self._report, job, result) if not result.outcome.green else ""
         return Test(
             id=self._test_id(job, result),

@@ -78,8 +78,8 @@ def _points(report: RunReport) -> Table:
                 cells.append(f"{len(outcomes)} skipped")
             else:
                 cells.append(f"[green]{len(outcomes) or ''}[/green]")
-        leader = job.properties.get("results_of")
-        patch = job.properties.get("patch", "none")
+        leader = job.facts.results_of
+        patch = job.facts.patch or "none"
         told = [f"tested at {leader}" if leader else "", "" if patch == "none" else escape(clean(patch))]
         table.add_row(f"{job.name}", *cells, *told)
     return table
@@ -126,8 +126,8 @@ def for_mail(report: RunReport) -> str:
     did = effect.table(report)
     if not did:
         raise UserError(f"{report.directory} does not compare base and last", hint="harness run --points base,last")
-    compilers = dict.fromkeys(job.properties.get("compiler", "") for job in report.jobs.values())
-    trees = dict.fromkeys(job.properties.get("tree", "") for job in report.jobs.values())
+    compilers = dict.fromkeys(job.facts.compiler for job in report.jobs.values())
+    trees = dict.fromkeys(job.facts.tree for job in report.jobs.values())
     on = "\n".join(f"  {name}" for name in filter(None, [*trees, *compilers]))
     return clean_text(f"{report.series}, before and after:\n\n{did}\n\nTested on\n{on}\n{closing_line(report)}")
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from harness.cli.root import cli
 from harness.errors import UserError
 from harness.model import CaseResult, Outcome
-from harness.results import Journal, asjson, journal, read_run, rundir, text
+from harness.results import JobFacts, Journal, asjson, journal, read_run, rundir, text
 from harness.results.journal import RunReport
 from harness.results.reproduce import reproduce
 
@@ -222,7 +222,7 @@ def test_number_of_a_job(point: str, number: str, expected: int | None) -> None:
     """Not of a point that is tried once more, nor of a kernel whose patches are not known."""
     job = journal.JobReport("arm64", point)
     if number:
-        job.properties["number"] = number
+        job.facts = JobFacts(number=int(number))
     assert job.number == expected
 
 

@@ -20,7 +20,7 @@ class Links:
         self._reds: dict[tuple[Key, str], str] = {}
         for (arch, point), job in report.jobs.items():
             # One that was not tested, because another one is the same, has its consoles there.
-            leader = (arch, job.properties.get("results_of", point))
+            leader = (arch, job.facts.results_of or point)
             for log in logs.get(leader, ()):
                 for label, anchor in log.anchors():
                     self._consoles.setdefault(((arch, point), label), []).append(anchor)

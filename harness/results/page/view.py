@@ -115,7 +115,8 @@ class Page(Struct, frozen=True):
 def page(report: RunReport) -> Page:
     """Reads what the run's directory holds."""
     archs = list(dict.fromkeys(arch for arch, _ in report.jobs))
-    jobs = sorted(report.jobs.values(), key=lambda job: (archs.index(job.arch), int(job.properties.get("number", "0"))))
+    in_order = [(archs.index(job.arch), job.facts.number or 0, job) for job in report.jobs.values()]
+    jobs = [job for _, _, job in sorted(in_order, key=lambda row: row[:2])]
     logs = {job.key: _logs(report, job) for job in jobs}
     links = Links(report, logs)
     found_red = tuple(reds(report, links))
@@ -196,7 +197,7 @@ def _job(
         stages=tuple(stages),
         files=tuple(f"{job.name}/{quote(name)}" for name in files),
         logs=logs,
-        patch=job.properties.get("patch", "") if job.point not in (BASE, LAST) else "",
+        patch=job.facts.patch or "" if job.point not in (BASE, LAST) else "",
     )
 
 

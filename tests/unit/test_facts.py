@@ -1,0 +1,65 @@
+"""What is known of a job: texts in a journal, values everywhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.errors import UserError
+from harness.results import JobFacts, Journal, asjson, journal, read_facts, read_run
+
+NAMES = [name for name in JobFacts.__struct_fields__ if name != "other"]
+NUMBERS = ("number", "warnings", "objects")
+PROPERTIES = st.fixed_dictionaries(
+    {},
+    optional={
+        name: st.integers(min_value=0).map(str) if name in NUMBERS else st.text()
+        for name in (*NAMES, "other", "of-a-newer-version")
+    },
+)
+
+
+@given(PROPERTIES)
+def test_facts_have_the_properties_that_they_were_read_from(properties: dict[str, str]) -> None:
+    assert read_facts(properties).properties == properties
+
+
+@given(PROPERTIES, PROPERTIES)
+def test_events_add_up(first: dict[str, str], second: dict[str, str]) -> None:
+    assert read_facts(first).updated(second).properties == {**first, **second}
+
+
+def test_values() -> None:
+    facts = read_facts({"number": "3", "release": "6.12", "patchset": ""})
+    assert (facts.number, facts.release, facts.patchset, facts.commit) == (3, "6.12", "", None)
+
+
+def test_journal_of_another_version_has_the_same_properties_in_json(tmp_path: Path) -> None:
+    properties = {"release": "6.12", "number": "3", "of-a-newer-version": "x"}
+    with Journal(tmp_path) as events:
+        for name, text in properties.items():
+            events.write(journal.JobProperties(1.0, "arm64", "0003", {name: text}))
+    report = read_run(tmp_path)
+    (job,) = msgspec.json.decode(asjson.run_json(report))["jobs"]
+    assert job["properties"] == properties
+    assert report.job("arm64", "0003").number == 3
+
+
+def test_job_that_was_lost_has_no_facts(tmp_path: Path) -> None:
+    with Journal(tmp_path) as events:
+        events.write(journal.JobProperties(1.0, "arm64", "last", {"release": "6.12"}))
+        events.write(journal.JobLost(2.0, "arm64", "last", "its worker is gone"))
+    assert read_run(tmp_path).job("arm64", "last").facts == JobFacts()
+
+
+def test_number_that_is_none_is_damage(tmp_path: Path) -> None:
+    with Journal(tmp_path) as events:
+        events.write(journal.JobStarted(1.0, "arm64", "last"))
+        events.write(journal.JobProperties(1.0, "arm64", "last", {"number": "many"}))
+        events.write(journal.JobFinished(1.0, "arm64", "last"))
+    with pytest.raises(UserError, match=r"journal.jsonl:2: .*number"):
+        read_run(tmp_path)
