@@ -124,17 +124,7 @@ def _build(context: Context, arch: Arch, point: Point, toolchain: kernel.Toolcha
     now = Built(point, built.warnings)
     reporter.emit(CaseResult("config", "config", Outcome.PASS))
     reporter.emit(CaseResult("build", "build", Outcome.PASS, seconds=built.seconds, log="\n".join(built.warnings)))
-    reporter.add_facts(
-        JobFacts(
-            release=built.release,
-            config=built.config_digest,
-            compiler=built.compiler,
-            kernel=built.digest,
-            warnings=len(built.warnings),
-            objects=built.objects,
-            build_id=built.build_ids[0],
-        )
-    )
+    reporter.add_facts(_facts_of(built))
     if before := context.built.get(arch.name):
         report_warnings(before, now, reporter)
     context.built[arch.name] = now
@@ -148,6 +138,18 @@ def _build(context: Context, arch: Arch, point: Point, toolchain: kernel.Toolcha
     warnings = f", {len(built.warnings)} warnings" if built.warnings else ""
     reporter.say(f"kernel {built.release}: {made}{ccache}{warnings}")
     return built, cached
+
+
+def _facts_of(built: Kernel) -> JobFacts:
+    return JobFacts(
+        release=built.release,
+        config=built.config_digest,
+        compiler=built.compiler,
+        kernel=built.digest,
+        warnings=len(built.warnings),
+        objects=built.objects,
+        build_id=built.build_ids[0],
+    )
 
 
 def check_same(reporter: Reporter, now: JobFacts) -> None:

@@ -213,6 +213,54 @@ def test_run_that_cannot_be_resumed_so(
     assert why in capsys.readouterr().err
 
 
+# Workers.
+
+
+def test_worker_gets_what_its_jobs_need(
+    command: added_option.Harness,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Files have their names in the batch, and what is a matter of this machine is not sent."""
+    cluster = added_option.Cluster()
+    monkeypatch.setattr(pipeline, "_cluster", lambda request: cluster)
+    (tmp_path / "own.config").write_text("CONFIG_FTRACE=y\n")
+    (tmp_path / "shared").mkdir()
+    words = (
+        *("run", "--series", "s", "--tree", "git:linux#main", "--arch", "x86_64", "--per-patch"),
+        *("--suite", "kunit:a*", "--suite", "kunit:b*", "--suite", "samples", "--cmd", "true -x"),
+        *("--retry-flaky", "2", "--config", "own.config", "--accel", "tcg", "--toolchain", "gcc"),
+        *("--sandbox", "off", "--jobs", "3", "--shared-cache", "shared", "--out", "elsewhere"),
+        *("--history", "h.sqlite", "--executor", "dask:tcp://nowhere:1", "--quiet", "--wait"),
+    )
+    assert command(*words) == 3
+    tree = f"git:{tmp_path}/linux#main"
+    points = []
+    for batch in cluster.batches:
+        points += read(batch.arguments).values("points")
+        assert batch.arguments == (
+            *("run", "--series", "series/s", "--tree", tree, "--arch", "x86_64"),
+            *("--points", points[-1], "--suite", "kunit:a*", "--suite", "kunit:b*"),
+            *("--suite", "samples", "--cmd", "true -x", "--retry-flaky", "2"),
+            *("--config", "config/0/own.config", "--toolchain", "gcc", "--accel", "tcg"),
+            *("--sandbox", "off", "--jobs", "3", "--shared-cache", str(tmp_path / "shared")),
+        )
+    assert sorted(points) == ["base", "last"]
+
+
+def test_worker_gets_no_defaults(
+    command: added_option.Harness,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its own settings apply: HARNESS_SHARED_CACHE, for example."""
+    cluster = added_option.Cluster()
+    monkeypatch.setattr(pipeline, "_cluster", lambda request: cluster)
+    assert command(*added_option.RUN, "--executor", "dask:tcp://nowhere:1") == 3
+    (batch,) = cluster.batches
+    sent = {argument.option.flag for argument in read(batch.arguments).arguments if argument.option}
+    assert sent == {"--series", "--tree", "--arch", "--points", "--suite"}
+
+
 # Reproduce commands.
 
 
