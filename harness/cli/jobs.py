@@ -98,7 +98,6 @@ def shell_command(options: RunOptions) -> int:
 class _Work(Struct, frozen=True):
     """What a command does."""
 
-    options: RunOptions
     request: Request
     cache: Cache
     plan: Plan = pipeline.everything
@@ -112,12 +111,12 @@ _Make = Callable[[RunOptions, tuple[str, ...]], _Work]
 
 def _build(options: RunOptions, words: tuple[str, ...]) -> _Work:
     cache = Cache(options.cache, options.wait)
-    return _Work(options, request.parse(options, cache, words), cache)
+    return _Work(request.parse(options, cache, words), cache)
 
 
 def _run(options: RunOptions, words: tuple[str, ...]) -> _Work:
-    history = History(options.history)
-    return msgspec.structs.replace(_build(options, words), history=history)
+    work = _build(options, words)
+    return msgspec.structs.replace(work, history=History(options.history))
 
 
 def _bisection(options: RunOptions, words: tuple[str, ...]) -> _Work:
@@ -147,7 +146,7 @@ def _start_or_resume(make: _Make, options: RunOptions) -> tuple[RunReport, int]:
 
 def _start(work: _Work) -> tuple[RunReport, int]:
     def start(progress: Progress) -> RunReport:
-        rest = (work.options.out, progress, work.plan, work.history)
+        rest = (work.request.options.out, progress, work.plan, work.history)
         return pipeline.run(work.request, work.cache, *rest)
 
     return _perform(work, start)
@@ -156,7 +155,7 @@ def _start(work: _Work) -> tuple[RunReport, int]:
 def _perform(work: _Work, perform: Callable[[Progress], RunReport]) -> tuple[RunReport, int]:
     # With a cluster, its workers need the tools that build and boot.
     archs = () if work.request.scheduler else work.request.archs
-    options = work.options
+    options = work.request.options
     doctor.check(archs, options.toolchain, options.install, lambda text: ERR.print(escape(text)))
     with Progress(ERR, options.quiet) as progress:
         report = perform(progress)
