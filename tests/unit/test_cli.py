@@ -29,6 +29,9 @@ def harness(*arguments: str | Path, cwd: Path, stdin: str = "") -> subprocess.Co
     ("arguments", "why"),
     [
         (["run", "--arch", "vax"], "unknown architecture 'vax'"),
+        (["run", "--cache", "a,b"], "make gives ',' in a path another meaning"),
+        (["build", "--cache", "a b"], "make gives ' ' in a path another meaning"),
+        (["shell", "--cache", "a:b"], "make gives ':' in a path another meaning"),
         (["run", "--suite", "nonsense"], "unknown suite 'nonsense'"),
         (["run", "--series", "nowhere"], "unknown series 'nowhere'"),
         (["run", "--tree", "svn:x"], "unknown tree 'svn:x'"),
