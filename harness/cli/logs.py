@@ -16,6 +16,7 @@ from harness.cli.root import OUT, cli, history_option
 from harness.errors import UserError
 from harness.logs import ktap, splat
 from harness.logs.lines import clean_text
+from harness.logs.packed import packed
 from harness.model import CaseResult, to_json
 from harness.results import History, RunReport, asjson, compare, junit, kcidb, page, read_run, recall, text
 
@@ -159,6 +160,9 @@ def scan(file: IO[bytes], form: str) -> int:
     gaps: list[bytes] = []
 
     def look(block: bytes) -> None:
+        name, command = packed(block) if not sizes else ("", "")
+        if name:
+            raise UserError(f"the log is {name}: nothing was scanned", hint=f"{command} FILE | harness scan")
         sizes.append(len(block))
         gaps.extend(_DROPPED.findall(block))
 
