@@ -105,7 +105,8 @@ class JobFinished(Struct, frozen=True, tag_field="event", tag="job-finished"):
 
 
 class JobLost(Struct, frozen=True, tag_field="event", tag="job-lost"):
-    """Who did it is gone, and another one does all of it: what was said of it so far does not count."""
+    """Its worker is gone, or the run was cut short, and another worker does all of the job. Of the results so far, only those
+    count that `stands` names."""
 
     time: float
     arch: str
@@ -233,7 +234,8 @@ class JobReport:
         self.finished = False
 
     def forget(self) -> None:
-        for told in (self.properties, self.cases, self.stages, self.outlived):
+        self.cases = {name: event for name, event in self.cases.items() if stands(event.result)}
+        for told in (self.properties, self.stages, self.outlived):
             told.clear()
         self.finished = False
 
@@ -396,6 +398,13 @@ class RunReport:
 def supersedes(result: CaseResult, earlier: CaseResult | None) -> bool:
     """What was red once stays red, whatever was reported under the same name later; unless that knows of it."""
     return earlier is None or bool(result.tries) or (earlier.outcome.green and not result.outcome.green)
+
+
+def stands(result: CaseResult) -> bool:
+    """True if the result counts even when another worker does the job again: a test or the kernel has failed, and no later pass
+    takes that back. A guest that was lost or silent, and a build that failed, may have died with the worker."""
+    failed = result.outcome in (Outcome.FAIL, Outcome.UNRESOLVED, Outcome.CRASH, Outcome.FLAKY)
+    return failed and result.suite not in BUILT
 
 
 def _locked(path: Path) -> bool:
