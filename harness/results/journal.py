@@ -353,7 +353,7 @@ class RunReport:
                 for job in self.jobs.values():
                     # What went wrong on our side is tried again.
                     kept = {name: case for name, case in job.cases.items() if case.result.outcome is not Outcome.ERROR}
-                    job.finished &= len(kept) == len(job.cases)
+                    job.finished &= len(kept) == len(job.cases) and not job.incomplete
                     job.cases = kept
                     job.outlived = job.outlived if job.finished else {}
             case Used():

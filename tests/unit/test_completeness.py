@@ -395,3 +395,12 @@ def test_job_that_is_lost_after_it_ended_is_to_be_done_again(tmp_path: Path) -> 
     lost = journal.JobLost(2.0, "arm64", "last", "its files are gone")
     report = written(tmp_path, PLANNED, STARTED, *BOOTED, ENDED, lost)
     assert errors(report) == {"arm64/last": "it began, but it did not end"}
+
+
+def test_job_that_is_done_again_for_a_missing_suite_has_to_end_again(tmp_path: Path) -> None:
+    """The run was resumed because kunit had no case, and killed after the first of many."""
+    planned = journal.JobPlanned(1.0, "arm64", "last", ("boot", "kunit"))
+    resumed = journal.RunResumed(3.0)
+    report = written(tmp_path, planned, STARTED, *BOOTED, ENDED, resumed, STARTED, case("kunit:first"))
+    assert errors(report) == {"arm64/last": "it began, but it did not end"}
+    assert not report.jobs["arm64", "last"].finished
