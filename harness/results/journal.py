@@ -34,6 +34,9 @@ class RunStarted(Struct, frozen=True, tag_field="event", tag="run-started"):
     """In which the arguments were said."""
     scope: str = ""
     """Equal for runs that were asked for the same, but for how much of the matrix and how: those are compared."""
+    expected: str = ""
+    """Digest of what decides which results are green: claims, limits, must-run cases, known failures, configuration. Empty in the
+    journal of an older harness."""
 
 
 class RunResumed(Struct, frozen=True, tag_field="event", tag="run-resumed"):
