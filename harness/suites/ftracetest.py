@@ -40,12 +40,13 @@ class FtracetestSuite(Suite):
 
     def plan(self, target: Target) -> list[Case]:
         folder = f"{SELFTESTS}/test.d"
-        listing = target.store.git("ls-tree", "-r", "--name-only", f"{target.tests}:{folder}").stdout.splitlines()
+        # Without -z, git quotes names with other characters than ASCII.
+        listing = target.store.git("ls-tree", "-r", "-z", "--name-only", f"{target.tests}:{folder}").stdout.split("\0")
         # git grep prints <commit>:<path>.
         flagged = target.store.git(
-            *("grep", "--files-with-matches", "^#[ \t]*flags:.*instance", target.tests, "--", folder), check=False
-        ).stdout.splitlines()
-        twice = {line.split(f"{folder}/", 1)[1] for line in flagged}
+            *("grep", "-z", "--files-with-matches", "^#[ \t]*flags:.*instance", target.tests, "--", folder), check=False
+        ).stdout.split("\0")
+        twice = {name.split(f"{folder}/", 1)[1] for name in filter(None, flagged)}
         return [
             Case(
                 names=(file, f"{file}@instance") if file in twice else (file,),

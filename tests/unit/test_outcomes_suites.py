@@ -254,6 +254,21 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str, str]:
     return store, first, second
 
 
+def test_no_test_vanishes_because_of_its_name(tmp_path: Path) -> None:
+    """git puts names with other characters than ASCII, quotes and tabs into quotes, unless it is told not to."""
+    work = fake.repository(tmp_path / "work")
+    names = ["größe.tc", 'a "quoted".tc', "tab\there.tc"]
+    for name in names:
+        (work / SELFTESTS / "test.d" / name).write_text("#!/bin/sh\n# description: odd\n# flags: instance\n")
+    fake.git(work, "add", "--all")
+    fake.git(work, "commit", "--quiet", "--message=odd")
+    store = Store(Cache(tmp_path / "cache"))
+    store.create()
+    store.git("fetch", "--quiet", work, "+refs/heads/*:refs/heads/*")
+    planned = FtracetestSuite().plan(a_target(store=store, tests=fake.git(work, "rev-parse", "HEAD")))
+    assert {case.names for case in planned} >= {(name, f"{name}@instance") for name in names}
+
+
 def target_of(tree: tuple[Store, str, str], kernels: int = 0) -> Target:
     """The first commit's tests on its own kernel, or on the second one's."""
     store, *commits = tree
