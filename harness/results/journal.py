@@ -295,8 +295,16 @@ class RunReport:
     def cut_short(self) -> str:
         """Why it is not whole, or not whole yet; empty if it ended by itself."""
         if self.finished:
-            return self.finished.error
+            return self.finished.error or self._lacks_reds
         return "it is still going on" if _locked(self.directory / _NAME) else "it was killed before it ended"
+
+    @property
+    def _lacks_reds(self) -> str:
+        """A message if the run was red, and nothing in its journal shows why: lines of it were lost. Else empty."""
+        code = self.finished.exit_code if self.finished else 0
+        if not code or self.bisected or self.unproved or any(not result.outcome.green for result in self.results):
+            return ""
+        return f"it ended with exit code {code}, but its journal has no red case: some of it is missing"
 
     @property
     def uncompared(self) -> list[str]:

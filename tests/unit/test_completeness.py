@@ -404,3 +404,26 @@ def test_job_that_is_done_again_for_a_missing_suite_has_to_end_again(tmp_path: P
     report = written(tmp_path, planned, STARTED, *BOOTED, ENDED, resumed, STARTED, case("kunit:first"))
     assert errors(report) == {"arm64/last": "it began, but it did not end"}
     assert not report.jobs["arm64", "last"].finished
+
+
+def test_red_run_whose_journal_lost_its_red_cases_is_red_everywhere(tmp_path: Path) -> None:
+    """Whoever reads only junit.xml saw no red case."""
+    with Journal(tmp_path) as events:
+        for event in (journal.RunStarted(1.0, "s", "t", ("run",)), PLANNED, STARTED, *BOOTED, ENDED):
+            events.write(event)
+        events.write(journal.RunFinished(9.0, 1))
+    report = read_run(tmp_path)
+    why = "it ended with exit code 1, but its journal has no red case: some of it is missing"
+    assert errors(report) == {"run": why}
+    assert why in shown(report)
+    assert why in page.render(report)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_run_whose_journal_is_whole_does_not_lack_red_cases(tmp_path: Path, code: int) -> None:
+    with Journal(tmp_path) as events:
+        reds = [case("boot:console", Outcome.CRASH)] * code
+        for event in (journal.RunStarted(1.0, "s", "t", ("run",)), PLANNED, STARTED, *BOOTED, *reds, ENDED):
+            events.write(event)
+        events.write(journal.RunFinished(9.0, code))
+    assert errors(read_run(tmp_path)) == {}
