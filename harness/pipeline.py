@@ -24,7 +24,7 @@ from harness.guest import HERE
 from harness.guest.initramfs import SELFTESTS
 from harness.hosts import Fleet
 from harness.job import Context, Job, away
-from harness.model import AppliedSeries, Outcome, Point
+from harness.model import AppliedSeries, Point
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import History, Journal, RunReport, journal, junit, page, read_run, rundir
@@ -274,12 +274,7 @@ def _finish(directory: Path, events: Journal, code: int, error: str, history: Hi
 
 def exit_code(report: RunReport) -> int:
     """The exit code of a run that ended by itself."""
-    if report.bisected:
-        return 0 if report.bisected.verdict is journal.Verdict.GREEN else 1
-    outcomes = report.count()
-    if Outcome.ERROR in outcomes:
-        return 3
-    return 1 if report.unproved or any(not outcome.green for outcome in outcomes) else 0
+    return report.judged
 
 
 def _manifest(request: Request) -> dict[str, Any]:

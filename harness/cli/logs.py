@@ -11,7 +11,7 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from harness import arch, pipeline
+from harness import arch
 from harness.cli.root import OUT, cli, history_option
 from harness.errors import UserError
 from harness.logs import ktap, splat
@@ -53,8 +53,7 @@ def report(directory: Path, form: str, origin: str) -> int:
         click.echo(text.for_mail(found))
     else:
         click.echo(_RENDERED[form](found, origin))
-    # The exit code in the journal of an older harness does not count jobs that did not end.
-    return found.finished.exit_code or pipeline.exit_code(found) if found.finished else 1
+    return 1 if found.exit_code is None else found.exit_code
 
 
 @cli.command("compare")

@@ -276,7 +276,7 @@ class JobReport:
 
 
 class RunReport:
-    """A run as its journal tells it. `exit_code` is None for a run that was killed."""
+    """A run as its journal tells it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -290,6 +290,22 @@ class RunReport:
     @property
     def series(self) -> str:
         return self.started.series if self.started else "unknown"
+
+    @property
+    def exit_code(self) -> int | None:
+        """The run's own exit code, but never 0 if its cases are not green: the journal of an older harness, or one that lost
+        lines, may say so. None if the run was killed or goes on."""
+        return self.finished.exit_code or self.judged if self.finished else None
+
+    @property
+    def judged(self) -> int:
+        """The exit code that follows from the cases alone."""
+        if self.bisected:
+            return 0 if self.bisected.verdict is Verdict.GREEN else 1
+        outcomes = self.count()
+        if Outcome.ERROR in outcomes:
+            return 3
+        return 1 if self.unproved or any(not outcome.green for outcome in outcomes) else 0
 
     @property
     def cut_short(self) -> str:

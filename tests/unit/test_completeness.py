@@ -12,10 +12,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from harness import bisect, pipeline
-from harness.cli.root import cli
+from harness.cli import cli
 from harness.job import Job
 from harness.model import CaseResult, Outcome
 from harness.pipeline import Prepared
@@ -427,3 +428,27 @@ def test_run_whose_journal_is_whole_does_not_lack_red_cases(tmp_path: Path, code
             events.write(event)
         events.write(journal.RunFinished(9.0, code))
     assert errors(read_run(tmp_path)) == {}
+
+
+def test_green_run_whose_journal_lost_the_end_of_a_job_is_red_everywhere(tmp_path: Path) -> None:
+    """`harness report` ended with 3, but its JSON had exit_code 0, and the page had the sign of a green run."""
+    report = written(tmp_path, PLANNED, STARTED, *BOOTED)
+    assert CliRunner().invoke(cli, ["report", str(tmp_path)], standalone_mode=False).return_value == 3
+    assert json.loads(asjson.run_json(report))["exit_code"] == 3
+    assert not view.page(report).green
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 130])
+def test_exit_code_of_a_whole_run_is_its_own(tmp_path: Path, code: int) -> None:
+    with Journal(tmp_path) as events:
+        for event in (journal.RunStarted(1.0, "s", "t", ("run",)), PLANNED, STARTED, *BOOTED, ENDED):
+            events.write(event)
+        events.write(journal.RunFinished(9.0, code))
+    report = read_run(tmp_path)
+    assert report.exit_code == json.loads(asjson.run_json(report))["exit_code"] == code
+    assert view.page(report).green is (code == 0)
+
+
+def test_run_that_did_not_end_has_no_exit_code(tmp_path: Path) -> None:
+    report = written(tmp_path, PLANNED, STARTED, *BOOTED, ENDED, end=False)
+    assert (report.exit_code, view.page(report).green) == (None, False)
