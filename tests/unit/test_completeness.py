@@ -41,13 +41,13 @@ def shown(report: RunReport) -> str:
     return console.export_text() + text.closing_line(report)
 
 
-def written(directory: Path, *events: journal.Event, end: bool = True) -> RunReport:
+def written(directory: Path, *events: journal.Event, end: bool = True, code: int = 0) -> RunReport:
     with Journal(directory) as events_file:
         events_file.write(journal.RunStarted(1.0, "s", "t", ("run",)))
         for event in events:
             events_file.write(event)
         if end:
-            events_file.write(journal.RunFinished(9.0, 0))
+            events_file.write(journal.RunFinished(9.0, code))
     return read_run(directory)
 
 
@@ -409,11 +409,7 @@ def test_job_that_is_done_again_for_a_missing_suite_has_to_end_again(tmp_path: P
 
 def test_red_run_whose_journal_lost_its_red_cases_is_red_everywhere(tmp_path: Path) -> None:
     """Whoever reads only junit.xml saw no red case."""
-    with Journal(tmp_path) as events:
-        for event in (journal.RunStarted(1.0, "s", "t", ("run",)), PLANNED, STARTED, *BOOTED, ENDED):
-            events.write(event)
-        events.write(journal.RunFinished(9.0, 1))
-    report = read_run(tmp_path)
+    report = written(tmp_path, PLANNED, STARTED, *BOOTED, ENDED, code=1)
     why = "it ended with exit code 1, but its journal has no red case: some of it is missing"
     assert errors(report) == {"run": why}
     assert why in shown(report)
@@ -422,12 +418,8 @@ def test_red_run_whose_journal_lost_its_red_cases_is_red_everywhere(tmp_path: Pa
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_run_whose_journal_is_whole_does_not_lack_red_cases(tmp_path: Path, code: int) -> None:
-    with Journal(tmp_path) as events:
-        reds = [case("boot:console", Outcome.CRASH)] * code
-        for event in (journal.RunStarted(1.0, "s", "t", ("run",)), PLANNED, STARTED, *BOOTED, *reds, ENDED):
-            events.write(event)
-        events.write(journal.RunFinished(9.0, code))
-    assert errors(read_run(tmp_path)) == {}
+    reds = [case("boot:console", Outcome.CRASH)] * code
+    assert errors(written(tmp_path, PLANNED, STARTED, *BOOTED, *reds, ENDED, code=code)) == {}
 
 
 def test_green_run_whose_journal_lost_the_end_of_a_job_is_red_everywhere(tmp_path: Path) -> None:
@@ -440,11 +432,7 @@ def test_green_run_whose_journal_lost_the_end_of_a_job_is_red_everywhere(tmp_pat
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 130])
 def test_exit_code_of_a_whole_run_is_its_own(tmp_path: Path, code: int) -> None:
-    with Journal(tmp_path) as events:
-        for event in (journal.RunStarted(1.0, "s", "t", ("run",)), PLANNED, STARTED, *BOOTED, ENDED):
-            events.write(event)
-        events.write(journal.RunFinished(9.0, code))
-    report = read_run(tmp_path)
+    report = written(tmp_path, PLANNED, STARTED, *BOOTED, ENDED, code=code)
     assert report.exit_code == json.loads(asjson.run_json(report))["exit_code"] == code
     assert view.page(report).green is (code == 0)
 
