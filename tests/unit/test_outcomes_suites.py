@@ -341,6 +341,23 @@ def test_only_one_of_a_pair_is_wanted(tmp_path: Path, tree: tuple[Store, str, st
     assert found.outcomes("ftracetest") == {f"{B}@instance": "pass"}
 
 
+def test_failure_whose_log_is_cut_off_by_a_broken_connection(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
+    """It was reported before the connection to the guest's host broke: a pass in the next guest does not take it back."""
+    first = Script(commands={"ftracetest:log": (dies,), "ftracetest:*": (tap("not ok 1 first # why"), exits(1))}, lost=True)
+    second = Script(commands={"ftracetest:*": (tap("ok 1 first"),)})
+    found = play(tmp_path, [FtracetestSuite()], first, second, target=target_of(tree), globs=(A,))
+    assert (found[f"ftracetest:{A}"].outcome.value, found[f"ftracetest:{A}"].diagnostic) == ("fail", "why")
+    assert len(found.place.machines) == 1
+
+
+def test_pair_whose_log_is_cut_off_by_a_broken_connection(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
+    pair = (tap("not ok 1 second", "not ok 2 (instance) second"), exits(1))
+    script = Script(commands={"ftracetest:log": (dies,), "ftracetest:*": pair}, lost=True)
+    again = Script(commands={"ftracetest:*": (tap("ok 1 second", "ok 2 (instance) second"),)})
+    found = play(tmp_path, [FtracetestSuite()], script, again, target=target_of(tree), globs=("sub*",))
+    assert found.outcomes("ftracetest") == {B: "fail", f"{B}@instance": "fail"}
+
+
 def test_log_that_takes_the_guest_along(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
     script = Script(commands={"ftracetest:log": (dies,), "ftracetest:*": (tap("not ok 1 first"), exits(1))})
     assert one_of(play(tmp_path, [FtracetestSuite()], script, target=target_of(tree), globs=(A,))) == "lost"
