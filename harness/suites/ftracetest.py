@@ -80,8 +80,8 @@ class FtracetestSuite(Suite):
         return CaseResult(self.name, name, Outcome.LOST, answer.seconds, why, answer.output)
 
     def _with_log(self, result: CaseResult, number: int, guest: Guest) -> CaseResult:
-        """The result with its log; ftracetest numbers its logs as it numbers results. If the connection to the guest's host breaks
-        meanwhile, the result stands without one: run again elsewhere, the test might pass."""
+        """The result with its log; ftracetest numbers its logs as it numbers results. If the connection to the guest's host
+        breaks meanwhile, the result stands without one: run again elsewhere, the test might pass."""
         if result.outcome is Outcome.PASS:
             return result
         script = f"tail -c {_LOG_BYTES} {_LOGS}/{number}-*-log.*"
