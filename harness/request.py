@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from harness import arch, kernel, series, shared, suites, tree
 from harness.arch import Arch
-from harness.cache import Cache, digest_of
+from harness.cache import Cache
 from harness.errors import UserError
 from harness.hosts import HostSpec, read_hosts
+from harness.keys import key
 from harness.model import LAST, Series
 from harness.sandbox import Sandbox
 from harness.suites import Selection
@@ -60,9 +61,19 @@ class Request(Struct, frozen=True):
     @property
     def scope(self) -> str:
         """Equal for requests that ask for the same, but for how much of the matrix and how."""
-        given = self.given and self.given.image
-        asked = (self.series.name, self.tree, self.selections, self.commands, self.fragments, self.accel, self.toolchain)
-        return digest_of(*map(repr, (*asked, self.selftests, given)))
+        return key(
+            "scope",
+            1,
+            series=self.series.name,
+            tree=self.tree,
+            selections=self.selections,
+            commands=self.commands,
+            fragments=self.fragments,
+            accel=self.accel,
+            toolchain=self.toolchain,
+            selftests=self.selftests,
+            prebuilt=self.given and self.given.image,
+        )
 
 
 def parse(

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from harness import paths, process
 from harness.arch import Arch
-from harness.cache import Cache, digest_of, file_digest
+from harness.cache import Cache, file_digest
 from harness.guest import cpio
 from harness.guest.userland import userland
+from harness.keys import key
 from harness.model import Initramfs, Kernel
 from harness.tree import Store
 
@@ -21,7 +22,7 @@ SELFTESTS = "tools/testing/selftests/ftrace"
 _KIND = "initramfs"
 _MADE_FROM = "digest"
 """In the shared cache, the file beside it that holds its digest."""
-_RECIPE = "3"
+_RECIPE = 4
 _USUAL = 64
 """MiB."""
 
@@ -36,15 +37,14 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[
     store = Store(cache)
     programs = userland(arch, cache)
     ours = [path for path in sorted(paths.GUEST.rglob("*")) if path.is_file() and paths.MODULES not in path.parents]
-    digest = digest_of(
-        *(
-            _RECIPE,
-            kernel.digest,
-            store.rev_parse(f"{commit}:{SELFTESTS}"),
-            file_digest(programs.busybox),
-            file_digest(programs.shell),
-        ),
-        *(part for path in ours for part in (str(path.relative_to(paths.GUEST)), path.read_bytes())),
+    digest = key(
+        "initramfs",
+        _RECIPE,
+        kernel=kernel.digest,
+        selftests=store.rev_parse(f"{commit}:{SELFTESTS}"),
+        busybox=file_digest(programs.busybox),
+        shell=file_digest(programs.shell),
+        files={str(path.relative_to(paths.GUEST)): file_digest(path) for path in ours},
     )
     path = cache.directory(_KIND) / digest
     if _whole(path, cache) or _fetched(path, cache):

@@ -6,11 +6,12 @@ from pathlib import Path
 
 from harness import guest, kernel
 from harness.arch import Arch
-from harness.cache import digest_of, file_digest
+from harness.cache import file_digest
 from harness.job import build
 from harness.job.context import Built, Context
 from harness.job.reporter import Failed, Reporter
 from harness.job.testing import Testing
+from harness.keys import key
 from harness.model import Kernel, Point
 from harness.schedule import Kind, Task
 
@@ -68,8 +69,8 @@ class Job:
         before = self._reporter.before
         if built := before.cases.get("build:build"):
             self._context.built[self._arch.name] = Built(self._point, tuple(built.result.log.splitlines()))
-        if key := before.properties.get("tested"):
-            self._context.tested.setdefault(key, self._reporter.shared)
+        if tested_key := before.properties.get("tested"):
+            self._context.tested.setdefault(tested_key, self._reporter.shared)
 
     def _guest_tasks(self, built: Kernel, initramfs: Path) -> list[Task]:
         testing = Testing(self._context, self._arch, self._point, self._reporter, built, initramfs)
@@ -85,13 +86,21 @@ class Job:
         reporter = self._reporter
         said = self._request.series
         promised = {"claims", "bench"} & {one.suite for one in self._request.selections}
-        expected = repr((self._point.position, said.claims, said.measures)) if promised else ""
-        key = digest_of(
-            *(self._arch.name, file_digest(built.image), file_digest(initramfs), built.config_digest),
-            *(accelerator, repr(reporter.must_run), expected, reporter.mended_by, str(self._point.attempt)),
+        tested_key = key(
+            "tested",
+            1,
+            arch=self._arch.name,
+            image=file_digest(built.image),
+            initramfs=file_digest(initramfs),
+            config=built.config_digest,
+            accelerator=accelerator,
+            must_run=reporter.must_run,
+            expected=(self._point.position, said.claims, said.measures) if promised else (),
+            fixed_by=reporter.mended_by,
+            attempt=self._point.attempt,
         )
-        reporter.properties(tested=key)
-        tested = self._context.tested.setdefault(key, reporter.shared)
+        reporter.properties(tested=tested_key)
+        tested = self._context.tested.setdefault(tested_key, reporter.shared)
         if tested is reporter.shared:
             return False
         reporter.properties(results_of=tested.point)

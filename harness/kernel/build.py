@@ -20,10 +20,11 @@ from harness.kernel.compilation import FULL, Compilation, Progress, first_error
 from harness.kernel.jobserver import Jobserver
 from harness.kernel.toolchain import Toolchain
 from harness.kernel.warnings import Standing
+from harness.keys import key
 from harness.model import Kernel, KernelConfig, Point
 from harness.tree import Store
 
-_RECIPE = "7"
+_RECIPE = 8
 """Part of every digest: raise it when a change here makes kernels that are cached unlike those it would build, or when those that
 are cached cannot be trusted (up to 5, an image could be made from another vmlinux than the one beside it; in 6, from objects that
 were left over, see tests/unit/test_stale.py)."""
@@ -79,12 +80,17 @@ def build(
     InfrastructureError for a full disk and for an image that is not made from its vmlinux even in a clean build."""
     log = directory / "build.log"
     store = Store(cache)
-    digest = digest_of(
-        *(_RECIPE, store.content(point.commit, arch.kernel.folders), repr(arch.kernel)),
-        *(toolchain.version, repr(toolchain.variables), repr(toolchain.tools)),
-        *(part for path in fragments for part in (path.name, path.read_bytes())),
-        *(part for path in kconfig.named_files(fragments) for part in (str(path), file_digest(path))),
-        *(part for path in sorted(paths.MODULES.iterdir()) for part in (path.name, path.read_bytes())),
+    digest = key(
+        "kernel",
+        _RECIPE,
+        tree=store.content(point.commit, arch.kernel.folders),
+        build=arch.kernel,
+        compiler=toolchain.version,
+        variables=toolchain.variables,
+        tools=toolchain.tools,
+        fragments=[(path.name, file_digest(path)) for path in fragments],
+        named=[(path, file_digest(path)) for path in kconfig.named_files(fragments)],
+        modules={path.name: file_digest(path) for path in paths.MODULES.iterdir()},
     )
     home = cache.root / "kernels" / digest
     known, distrust = artefact.find(home, cache)

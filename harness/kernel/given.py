@@ -17,10 +17,11 @@ from harness.cache import Cache, digest_of, file_digest
 from harness.errors import CommandFailed, UserError
 from harness.kernel import identity
 from harness.kernel.toolchain import Toolchain
+from harness.keys import key
 from harness.model import Kernel
 from harness.tree import Store
 
-_RECIPE = "2"
+_RECIPE = 3
 _DEBIAN = re.compile(rb" Debian (\d+\.\d+\.\d+)-\d")
 """Whose releases, 6.1.0-56-amd64, do not tell one stable kernel from the next."""
 _BANNER = re.compile(rb"(?:Linux version )?(\d+\.\d+\.\d+[\w.+~-]*) \([^)\n]+\) ")
@@ -45,9 +46,15 @@ def adopt(given: Given, arch: Arch, toolchain: Toolchain, commit: str, cache: Ca
     with _unpacked(given, cache) as (image, folder):
         release = _one_release(image, folder)
         config = _config(given, image, folder, release, commit, cache)
-        digest = digest_of(
-            *(_RECIPE, file_digest(image), release, config, toolchain.version),
-            *(Store(cache).content(commit, arch.kernel.folders), *_listed(folder)),
+        digest = key(
+            "prebuilt kernel",
+            _RECIPE,
+            image=file_digest(image),
+            release=release,
+            config=config,
+            compiler=toolchain.version,
+            tree=Store(cache).content(commit, arch.kernel.folders),
+            files=dict(_listed(folder)),
         )
         home = cache.root / "kernels" / digest
         known = cache.read_record("kernels", digest, Kernel)
@@ -133,13 +140,12 @@ def _folder(given: Path) -> Path:
     raise UserError(f"{given} holds no modules", hint="--modules takes what has lib/modules/<release> in it, or that folder")
 
 
-def _listed(folder: Path | None) -> Iterator[str]:
-    """Names and contents, for a digest."""
+def _listed(folder: Path | None) -> Iterator[tuple[str, str]]:
+    """The name of each file, and the digest of its content or the target of its link."""
     for path in sorted(folder.rglob("*")) if folder else ():
         name = path.relative_to(folder) if folder else path
         if name.parts[0] not in _SOURCES and not path.is_dir():
-            yield str(name)
-            yield str(path.readlink()) if path.is_symlink() else file_digest(path)
+            yield str(name), f"-> {path.readlink()}" if path.is_symlink() else file_digest(path)
 
 
 def _release(image: Path) -> str:

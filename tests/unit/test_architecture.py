@@ -27,7 +27,7 @@ LAYERS = [
     ["ccache"],
     ["cache", "arch", "packages"],
     ["logs"],
-    ["model", "process", "paths", "archive", "datafile"],
+    ["model", "process", "paths", "archive", "datafile", "keys"],
     ["errors"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
