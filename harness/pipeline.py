@@ -18,12 +18,13 @@ import msgspec
 from msgspec import Struct
 
 from harness import __version__, kernel, process, sandbox, series, shared, tree
-from harness.cache import Cache, digest_of
+from harness.cache import Cache, file_digest
 from harness.errors import HarnessError, UserError
 from harness.guest import HERE
 from harness.guest.initramfs import SELFTESTS
 from harness.hosts import Fleet
 from harness.job import Context, Job, away
+from harness.keys import key
 from harness.model import AppliedSeries, Point
 from harness.progress import Progress
 from harness.request import Request
@@ -127,8 +128,15 @@ def resume(
 def _expected(request: Request) -> str:
     """Digest of what decides, beside the patches, which results are green. Raises UserError for a damaged known.toml."""
     own = request.series
-    fragments = [path.read_bytes() for path in (own.fragment, *request.fragments) if path]
-    return digest_of(*map(repr, (own.must_run, own.claims, own.measures, read_known())), *fragments)
+    return key(
+        "expected",
+        1,
+        must_run=own.must_run,
+        claims=own.claims,
+        measures=own.measures,
+        known=read_known(),
+        fragments=[file_digest(path) for path in (own.fragment, *request.fragments) if path],
+    )
 
 
 def _cluster(request: Request) -> AbstractContextManager[Cluster | None]:
