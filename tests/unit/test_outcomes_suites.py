@@ -164,6 +164,7 @@ def test_command(tmp_path: Path, steps: tuple[Step, ...], outcome: str, why: str
     found = play(tmp_path, [CommandSuite()], Script(commands={"command:*": (says("output"), *steps)}), target=target)
     result = found["command:do something"]
     assert (result.outcome.value, why in result.diagnostic) == (outcome, True)
+    assert outcome not in ("pass", "fail") or result.diagnostic == why
     assert [question.script for question in found.place.asked("command:*")] == ["do something"]
     assert outcome in ("timeout", "crash", "lost") or result.log == "\noutput"[1:]
 
@@ -335,6 +336,13 @@ def test_pair(
     assert [script.rsplit("/", 1)[1][0] for script in scripts] == logs
 
 
+def test_report_that_does_not_add_up_is_shown(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
+    why = "exit status 1, and its report is not the one that was planned"
+    script = Script(commands={"ftracetest:*": (tap("ok 1 first"), exits(1))})
+    result = play(tmp_path, [FtracetestSuite()], script, target=target_of(tree), globs=(A,))[f"ftracetest:{A}"]
+    assert (result.diagnostic, result.log) == (why, "TAP version 13\n1..1\nok 1 first\n")
+
+
 def test_only_one_of_a_pair_is_wanted(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
     script = Script(commands={f"*{B}": (tap("not ok 1 second", "ok 2 (instance) second"), exits(1))})
     found = play(tmp_path, [FtracetestSuite()], script, target=target_of(tree), globs=("*@instance",))
@@ -389,6 +397,12 @@ def test_red_test_of_another_tree(tmp_path: Path, tree: tuple[Store, str, str], 
     found = play(tmp_path, [FtracetestSuite()], script, target=target_of(tree, kernels), globs=(case,))
     result = found[f"ftracetest:{case}"]
     assert (result.outcome, result.diagnostic) == ("fail", why)
+
+
+def test_red_test_of_another_tree_keeps_its_reason(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
+    script = Script(commands={"ftracetest:log": (says("+ grep x\n"),), "ftracetest:*": (tap("not ok 1 first"), exits(1))})
+    result = play(tmp_path, [FtracetestSuite()], script, target=target_of(tree, 1), globs=(A,))[f"ftracetest:{A}"]
+    assert result.diagnostic == "+ grep x; the kernel's own tree has another version of this test"
 
 
 def test_suite_whose_guest_cannot_be_started(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
