@@ -145,13 +145,21 @@ def test_words_of_earlier_journals() -> None:
     assert line.values("commands") == ["x=y"]
     assert shlex.join(line.words) == ("run --arch arm64 --config a=b --per-patch --new 1 --cmd x=y")
     assert read(()) == CommandLine("")
-    # A run that was killed while its journal was written.
+    assert read(("run", "--selftests=", "--arch", "arm64")).values("selftests") == [""]
+    # Click has refused it, but a journal may be damaged.
     assert read(("run", "--arch")).values("archs") == [""]
 
 
 def test_options_of_one_call_are_not_recorded() -> None:
-    words = ("run", "-q", "--cmd", "--wait", "--wait", "--install", "--arch", "arm64", "--quiet")
-    assert read(words).recorded.words == ("run", "--cmd", "--wait", "--arch", "arm64")
+    words = ("run", "-q", "--cmd", "--wait", "--wait", "--install", "--cache", "c", "--quiet")
+    assert read(words).recorded.words == ("run", "--cmd", "--wait", "--cache", "c")
+
+
+def test_options_with_a_use() -> None:
+    """Unknown words may be anything, so they have none."""
+    line = read(("run", "--cache", "c", "--new", "--accel", "tcg", "--jobs", "2"))
+    assert line.using(Use.RESULTS).words == ("run", "--accel", "tcg")
+    assert line.using(Use.WORKER).words == ("run", "--accel", "tcg", "--jobs", "2")
 
 
 # Resuming.
