@@ -6,7 +6,6 @@ import ast
 from pathlib import Path
 
 import harness
-from harness.options import OPTIONS, Resume
 
 ROOT = Path(harness.__file__).parent
 
@@ -63,41 +62,3 @@ def test_imports_run_one_way() -> None:
 
 def test_no_module_is_too_long() -> None:
     assert not [path for path in ROOT.rglob("*.py") if len(path.read_text().splitlines()) > 500]
-
-
-def test_only_the_table_has_the_flags_of_options() -> None:
-    """Whoever composes or reads a command line uses harness.options; a hint may name a flag. The
-    options of one call have names that other programs have too."""
-    recorded = [one for one in OPTIONS.values() if one.resume is not Resume.NOT_RECORDED]
-    flags = {option.flag for option in recorded}
-    wrong = [
-        f"{path.relative_to(ROOT)}:{node.lineno}: {node.value}"
-        for path in ROOT.rglob("*.py")
-        if room_of(path) not in ("cli", "options")
-        for node in _constants(ast.parse(path.read_text()))
-        if isinstance(node.value, str) and node.value.partition("=")[0] in flags
-    ]
-    assert not wrong
-
-
-def _constants(tree: ast.Module) -> list[ast.Constant]:
-    """Those that are no hints."""
-    keywords = [node for node in ast.walk(tree) if isinstance(node, ast.keyword)]
-    hints = {id(keyword.value) for keyword in keywords if keyword.arg == "hint"}
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
-    return [node for node in found if id(node) not in hints]
-
-
-def test_facts_of_jobs_are_read_as_fields() -> None:
-    wrong = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in ROOT.rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
-        if (isinstance(node, ast.Subscript) and _is_properties(node.value))
-        or (isinstance(node, ast.Attribute) and node.attr == "get" and _is_properties(node.value))
-    ]
-    assert not wrong
-
-
-def _is_properties(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "properties"

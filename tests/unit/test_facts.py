@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import msgspec
@@ -9,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import harness
 from harness.errors import UserError
 from harness.results import JobFacts, Journal, asjson, journal, read_facts, read_run
 
+PACKAGE = Path(harness.__file__).parent
 NAMES = [name for name in JobFacts.__struct_fields__ if name != "other"]
 NUMBERS = ("number", "warnings", "objects")
 PROPERTIES = st.fixed_dictionaries(
@@ -63,3 +66,18 @@ def test_number_that_is_none_is_damage(tmp_path: Path) -> None:
         events.write(journal.JobFinished(1.0, "arm64", "last"))
     with pytest.raises(UserError, match=r"journal.jsonl:2: .*number"):
         read_run(tmp_path)
+
+
+def test_facts_of_jobs_are_read_as_fields() -> None:
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}"
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if (isinstance(node, ast.Subscript) and _is_properties(node.value))
+        or (isinstance(node, ast.Attribute) and node.attr == "get" and _is_properties(node.value))
+    ]
+    assert not wrong
+
+
+def _is_properties(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "properties"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shlex
 import shutil
@@ -27,7 +28,7 @@ from harness.results.reproduce import reproduce
 from tests import added_option
 
 COMMANDS = ("run", "build", "bisect", "shell")
-PROJECT = Path(harness.__file__).parents[1]
+PACKAGE = Path(harness.__file__).parent
 
 
 # The table.
@@ -37,8 +38,8 @@ def test_an_option_is_one_entry(tmp_path: Path) -> None:
     """See tests/added_option.py."""
     for name in ("harness", "tests", "patches", "configs", "qemu"):
         ignored = shutil.ignore_patterns("__pycache__", "data", "integration")
-        shutil.copytree(PROJECT / name, tmp_path / name, ignore=ignored)
-    shutil.copy(PROJECT / "pyproject.toml", tmp_path)
+        shutil.copytree(PACKAGE.parent / name, tmp_path / name, ignore=ignored)
+    shutil.copy(PACKAGE.parent / "pyproject.toml", tmp_path)
     table = tmp_path / "harness" / "options" / "table.py"
     before = "    # What is built and booted, and how.\n"
     text = table.read_text()
@@ -83,6 +84,29 @@ def test_type_that_no_option_can_have_is_refused() -> None:
 
     with pytest.raises(TypeError, match="ratio: an option cannot be a <class 'float'>"):
         declared(msgspec.structs.fields(Odd)[0])
+
+
+def test_only_the_table_has_the_flags_of_options() -> None:
+    """Whoever composes or reads a command line uses harness.options; a hint may name a flag. The
+    options of one call have names that other programs have too."""
+    recorded = [one for one in OPTIONS.values() if one.resume is not Resume.NOT_RECORDED]
+    flags = {option.flag for option in recorded}
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{node.lineno}: {node.value}"
+        for path in PACKAGE.rglob("*.py")
+        if path.relative_to(PACKAGE).parts[0] not in ("cli", "options")
+        for node in _constants(ast.parse(path.read_text()))
+        if isinstance(node.value, str) and node.value.partition("=")[0] in flags
+    ]
+    assert not wrong
+
+
+def _constants(tree: ast.Module) -> list[ast.Constant]:
+    """Those that are no hints."""
+    keywords = [node for node in ast.walk(tree) if isinstance(node, ast.keyword)]
+    hints = {id(keyword.value) for keyword in keywords if keyword.arg == "hint"}
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    return [node for node in found if id(node) not in hints]
 
 
 # Command lines.
