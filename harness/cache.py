@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -61,10 +62,19 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+_NOT_FOR_MAKE = re.compile(r"[^\w/.+@=-]")
+"""Characters that separate words or options in the makefiles of the kernel, or in its compilers' options (-Wp,-MMD,PATH)."""
+
+
 class Cache:
     def __init__(self, root: Path, wait: bool = False) -> None:
-        """`wait` for the lock if another process has it."""
+        """`wait` for the lock if another process has it. Raises UserError if make cannot build below `root`."""
         self.root = root.resolve()
+        if wrong := _NOT_FOR_MAKE.search(str(self.root)):
+            raise UserError(
+                f"no kernel can be built in {self.root}: make gives '{wrong[0]}' in a path another meaning",
+                hint="name a folder whose path has letters, digits and ._+@=- only: --cache or HARNESS_CACHE",
+            )
         self.shared: Shared | None = None
         self._wait = wait
 
