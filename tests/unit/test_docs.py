@@ -143,6 +143,14 @@ def test_every_command_is_listed() -> None:
                 assert any(name in page for name in option.opts), f"{name} {option.opts}"
 
 
+def test_every_variable_is_listed() -> None:
+    page = (docs.ROOT / "docs" / "commands.md").read_text()
+    code = "\n".join(path.read_text() for path in (docs.ROOT / "harness").rglob("*.py"))
+    # HARNESS_GUARD_* marks processes of a run, and is no setting.
+    read = set(re.findall(r"\bHARNESS_[A-Z_]+[A-Z]\b", code)) - {"HARNESS_GUARD"}
+    assert read == set(re.findall(r"^\| `(HARNESS_\w+)`", page, re.MULTILINE))
+
+
 def test_readme_fits_two_screens() -> None:
     assert len((docs.ROOT / "README.md").read_text().splitlines()) <= 100
 
