@@ -96,6 +96,11 @@ def test_every_data_file_is_in_the_wheel(wheel: Path) -> None:
             assert bool(executable) == os.access(file, os.X_OK), name
 
 
+def test_programs_are_executable_after_the_installation(installed: Installed) -> None:
+    for name in ("data/qemu/guest/init", "data/qemu/guest/agent", "kernel/bin/harness-ccache"):
+        assert os.access(installed.packages / "harness" / name, os.X_OK), name
+
+
 def test_nothing_else_is_in_the_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         roots = {name.split("/")[0] for name in archive.namelist()}
