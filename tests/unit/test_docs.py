@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from harness import __version__
+from harness import __version__, arch
 from harness.cli.root import cli
 from harness.model import Outcome
 from tests import docs
@@ -149,6 +149,13 @@ def test_every_variable_is_listed() -> None:
     # HARNESS_GUARD_* marks processes of a run, and is no setting.
     read = set(re.findall(r"\bHARNESS_[A-Z_]+[A-Z]\b", code)) - {"HARNESS_GUARD"}
     assert read == set(re.findall(r"^\| `(HARNESS_\w+)`", page, re.MULTILINE))
+
+
+def test_readme_counts_the_architectures() -> None:
+    """In the column of the harness, in the comparison with other tools."""
+    row = re.search(r"^\| boots architectures \| (\d+) \|", docs.PAGES[0].read_text(), re.MULTILINE)
+    assert row
+    assert int(row[1]) == len(arch.names())
 
 
 def test_readme_fits_two_screens() -> None:
