@@ -1,4 +1,4 @@
-"""`nox -s run` does the main job, `nox -s tests` tests the harness. A session installs its needs."""
+"""`nox -s run` does the main job, `nox -s tests` tests the harness."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def run(session: nox.Session) -> None:
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """Test all architectures before and after the series, with all suites; repeat red cases once."""
+    """Test all architectures before and after the series, all suites; repeat red cases once."""
     _harness(session, "run", "--install", "--points", "base,last", "--retry-flaky", "1")
 
 
