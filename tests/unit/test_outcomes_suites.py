@@ -354,7 +354,9 @@ def test_failure_whose_log_is_cut_off_by_a_broken_connection(tmp_path: Path, tre
     first = Script(commands={"ftracetest:log": (dies,), "ftracetest:*": (tap("not ok 1 first # why"), exits(1))}, lost=True)
     second = Script(commands={"ftracetest:*": (tap("ok 1 first"),)})
     found = play(tmp_path, [FtracetestSuite()], first, second, target=target_of(tree), globs=(A,))
-    assert (found[f"ftracetest:{A}"].outcome.value, found[f"ftracetest:{A}"].diagnostic) == ("fail", "why")
+    result = found[f"ftracetest:{A}"]
+    assert (result.outcome.value, result.diagnostic) == ("fail", "why")
+    assert result.log.startswith("no log: ")
     assert len(found.place.machines) == 1
 
 
