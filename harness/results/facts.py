@@ -55,28 +55,16 @@ class JobFacts(Struct, frozen=True, kw_only=True):
     """The key of all that the results depend on: they are comparable if it is the same."""
     results_of: str | None = None
     """The point whose results these are, because its kernel and guest are the same."""
-    other: dict[str, str] = {}
-    """Properties that only another version knows."""
 
     @property
     def properties(self) -> dict[str, str]:
         """As a journal has them: those that are known."""
-        values = {name: getattr(self, name) for name in _KNOWN}
-        known = {name: str(value) for name, value in values.items() if value is not None}
-        return {**known, **self.other}
-
-    def updated(self, properties: Mapping[str, str]) -> JobFacts:
-        """With the properties of one more event. Raises msgspec.ValidationError for a number that
-        is none."""
-        return read_facts({**self.properties, **properties})
-
-
-_KNOWN = tuple(name for name in JobFacts.__struct_fields__ if name != "other")
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: str(value) for name, value in values.items() if value is not None}
 
 
 def read_facts(properties: Mapping[str, str]) -> JobFacts:
-    """The facts of one event. Raises msgspec.ValidationError for a number that is none."""
-    known = {name: value for name, value in properties.items() if name in _KNOWN}
-    other = {name: value for name, value in properties.items() if name not in _KNOWN}
+    """What these properties of a journal say; those of other versions are left out. Raises
+    msgspec.ValidationError for a number that is none."""
     # Not strict: the numbers are texts.
-    return msgspec.convert({**known, "other": other}, JobFacts, strict=False)
+    return msgspec.convert(properties, JobFacts, strict=False)

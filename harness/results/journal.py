@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from harness.errors import UserError
 from harness.model import BUILT, JOB, WARNINGS, CaseResult, Difference, Outcome, Usage, from_json, to_json
-from harness.results.facts import JobFacts
+from harness.results.facts import JobFacts, read_facts
 
 _NAME = "journal.jsonl"
 
@@ -229,7 +229,10 @@ class JobReport:
         """None if the journal has no plan, for example that of a bisection."""
         self.started = 0.0
         """When it first began, in seconds since the epoch; 0 if that is not known."""
+        self.properties: dict[str, str] = {}
+        """All that the journal has, for reports that show it."""
         self.facts = JobFacts()
+        """What is known of these properties."""
         self.cases: dict[str, CaseFinished] = {}
         self.stages: dict[str, StageFinished] = {}
         """Those that finished."""
@@ -239,15 +242,10 @@ class JobReport:
 
     def forget(self) -> None:
         self.cases = {name: event for name, event in self.cases.items() if stands(event.result)}
-        for events in (self.stages, self.outlived):
-            events.clear()
+        for rest in (self.properties, self.stages, self.outlived):
+            rest.clear()
         self.facts = JobFacts()
         self.finished = False
-
-    @property
-    def properties(self) -> dict[str, str]:
-        """The facts as texts, for reports that show all of them."""
-        return self.facts.properties
 
     @property
     def results(self) -> list[CaseResult]:
@@ -402,7 +400,8 @@ class RunReport:
                 job.started = job.started or event.time
             case JobProperties():
                 job = self.job(event.arch, event.point)
-                job.facts = job.facts.updated(event.properties)
+                job.properties.update(event.properties)
+                job.facts = read_facts(job.properties)
             case StageFinished():
                 self.job(event.arch, event.point).stages[event.stage] = event
             case KnownPassed():

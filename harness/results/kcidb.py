@@ -22,7 +22,7 @@ from harness.errors import UserError
 from harness.logs.lines import clean_text, shortened
 from harness.model import JOB, CaseResult, Outcome
 from harness.options import Use, read
-from harness.results.facts import JobFacts
+from harness.results.facts import read_facts
 from harness.results.journal import JobReport, RunReport
 from harness.results.reproduce import reproduce
 
@@ -216,9 +216,7 @@ class _Export:
         )
 
     def _checkout(self, point: str, jobs: list[JobReport]) -> Checkout:
-        facts = JobFacts()
-        for job in jobs:
-            facts = facts.updated(job.properties)
+        facts = read_facts({name: text for job in jobs for name, text in job.properties.items()})
         patches = [result for job in jobs for result in job.results if result.suite == "apply"]
         red = list(dict.fromkeys(f"{one.name}: {one.diagnostic}" for one in patches if not one.outcome.green))
         # What comes after the patches is reported only if they apply.

@@ -77,6 +77,17 @@ def test_a_run() -> None:
     )
 
 
+def test_options_that_change_results() -> None:
+    """The others are of no use to readers: paths of this machine, for example."""
+    words = ("run", "--cache", "/c", "--accel=tcg", "--suite", "kunit:a*", "--jobs", "2")
+    started = journal.RunStarted(1000.0, "some-series", "debian:x", words)
+    (build,) = exported(*events(BUILD), started=started)["builds"]
+    assert build["misc"]["options"] == "--accel tcg --suite 'kunit:a*'"
+    none = journal.RunStarted(1000.0, "some-series", "debian:x", ("run",))
+    (build,) = exported(*events(BUILD), started=none)["builds"]
+    assert "options" not in build["misc"]
+
+
 def test_a_run_that_was_killed_has_not_all_its_tests() -> None:
     report = RunReport(Path("runs/some"))
     for event in (STARTED, *events(CONFIG, BUILD)):
