@@ -40,8 +40,8 @@ class Prepared(Struct, frozen=True):
 
     context: Context
     cores: int
-    unlock: Callable[[], None]
-    """Called when nothing is left to build: others may, from then on."""
+    all_built: Callable[[], None]
+    """Called when nothing is left to build: runs that wait for that (--wait) begin to build."""
 
     def test(self, points: Sequence[Point], built: Callable[[], None] = lambda: None) -> None:
         """Build and test all that was asked for at these points, less what was done before. What comes of it is in the journal.
@@ -68,7 +68,7 @@ def everything(prepared: Prepared) -> None:
     request = prepared.context.request
     made = [series.points.make(number, request.series, prepared.context.applied) for number in request.points]
     _announce(prepared.context, made)
-    prepared.test(made, prepared.unlock)
+    prepared.test(made, prepared.all_built)
 
 
 def _announce(context: Context, points: Sequence[Point]) -> None:
@@ -87,7 +87,7 @@ def run(
 
     Raises UserError before anything was started; later errors are part of the report."""
     read_known()  # so that a damaged file is said before anything is started
-    with _cluster(request) as cluster, cache.lock() as unlock:
+    with _cluster(request) as cluster, cache.opened() as built:
         directory = rundir.create(out, request.series.name)
         said = journal.RunStarted(
             journal.now(),
@@ -99,7 +99,7 @@ def run(
             request.scope,
         )
         with Journal(directory) as events:
-            setting = _Setting(request, cache, cluster, RunReport(directory), events, progress, unlock)
+            setting = _Setting(request, cache, cluster, RunReport(directory), events, progress, built)
             return _perform(setting, said, plan, history)
 
 
@@ -111,13 +111,13 @@ def resume(
     Raises UserError if the series is another one by now."""
     read_known()
     # Read only when nobody else can write it any more.
-    with _cluster(request) as cluster, cache.lock() as unlock, Journal(directory) as events:
+    with _cluster(request) as cluster, cache.opened() as built, Journal(directory) as events:
         before = read_run(directory)
         if before.started is None or before.started.digest != request.series.digest:
             raise UserError(f"{request.series.name} is not what it was when {directory} began", hint="start a new run")
         said = journal.RunResumed(journal.now())
         before.add(said)
-        return _perform(_Setting(request, cache, cluster, before, events, progress, unlock), said, plan, history)
+        return _perform(_Setting(request, cache, cluster, before, events, progress, built), said, plan, history)
 
 
 def _cluster(request: Request) -> AbstractContextManager[Cluster | None]:
@@ -139,13 +139,14 @@ class _Setting(Struct, frozen=True):
     before: RunReport
     events: Journal
     progress: Progress
-    unlock: Callable[[], None]
+    all_built: Callable[[], None]
 
 
 def _perform(setting: _Setting, said: journal.Event, plan: Plan, history: History | None) -> RunReport:
     code, error = 0, ""
     try:
         setting.events.write(said)
+        setting.cache.say = setting.progress.say
         artefacts = shared.opened(setting.request.shared, setting.cache, setting.progress.say)
         with artefacts as setting.cache.shared, _prepared(setting) as prepared:
             plan(prepared)
@@ -207,7 +208,7 @@ def _prepared(setting: _Setting) -> Iterator[Prepared]:
         context = Context(
             request, cache, source, applied, before, setting.events, progress, jobserver, selftests, fleet, setting.cluster, news
         )
-        yield Prepared(context, cores, setting.unlock)
+        yield Prepared(context, cores, setting.all_built)
 
 
 def _tasks(context: Context, points: Sequence[Point], built: Callable[[], None]) -> list[Task]:

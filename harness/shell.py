@@ -27,12 +27,16 @@ class Shell:
     def __init__(self, report: RunReport, request: Request, cache: Cache) -> None:
         (job,) = report.jobs.values()
         (self._arch,) = request.archs
-        built = cache.read_record("kernels", job.properties["kernel"], Kernel)
-        assert built
+        digest = job.properties["kernel"]
+        cache.session.use(f"kernels/{digest}")
+        built = cache.read_record("kernels", digest, Kernel)
+        if built is None:
+            hint = "`harness cache prune` removed it just now: run the command again"
+            raise InfrastructureError(f"kernel {digest[:12]} is not in the cache any more", hint=hint)
         self._vmlinux = built.vmlinux
         compiler = kernel.detect(self._arch, request.toolchain).compiler
-        with cache.lock():
-            initramfs, _ = guest.build_initramfs(built, job.properties["selftests"], self._arch, compiler, cache)
+        tests = job.properties["selftests"]
+        initramfs, _ = guest.build_initramfs(built, tests, self._arch, compiler, cache)
         self._boot = Boot(built.image, initramfs.path, QUIET, memory=guest.room_for(initramfs.path))
         self._accelerator = HERE.accelerator(self._arch, self._boot, cache, request.accel)
         self._host = Host(self._arch, cache, HERE.key(self._arch))
