@@ -115,7 +115,7 @@ class Cache:
             session.built()
 
     def start_building(self) -> None:
-        """Call it before anything is built: with `wait`, it returns when no other process builds."""
+        """Call it before anything is built. With `wait`, it returns when no other process builds."""
         self.session.build(self._wait, self._say_turn)
 
     def _say_turn(self, owner: str) -> None:
@@ -185,7 +185,8 @@ class Cache:
             draft.rename(path)
 
     def read_record(self, kind: str, key: str, type: type[T]) -> T | None:
-        """The value recorded under `key`, or None if there is none or an older harness wrote it in another shape."""
+        """The value recorded under `key`. None if there is none, or if an older harness wrote it in
+        another shape."""
         try:
             return from_json((self.root / "records" / kind / key).read_bytes(), type)
         except (FileNotFoundError, msgspec.DecodeError):

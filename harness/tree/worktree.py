@@ -171,13 +171,15 @@ def _make(store: Store, path: Path, commit: str) -> Path:
     # Git's list of work trees is one for all of them, so it is not held while files are written.
     with store.cache.making(f"{STORE}/worktrees", "making a work tree"):
         store.git("worktree", "prune")
-        store.git("worktree", "add", "--quiet", "--force", "--detach", "--no-checkout", path, commit)
+        words = ("worktree", "add", "--quiet", "--force", "--detach", "--no-checkout")
+        store.git(*words, path, commit)
     _checkout(path, commit)
     return path
 
 
 def _checkout(path: Path, commit: str) -> None:
-    process.run(["git", "-C", path, "checkout", "--quiet", "--force", "--detach", commit], env=IDENTITY)
+    words = ("checkout", "--quiet", "--force", "--detach", commit)
+    process.run(["git", "-C", path, *words], env=IDENTITY)
     process.run(["git", "-C", path, "clean", "--quiet", "-ffdx"])
 
 
