@@ -23,7 +23,7 @@ from harness.errors import HarnessError, UserError
 from harness.guest import HERE
 from harness.guest.initramfs import SELFTESTS
 from harness.hosts import Fleet
-from harness.job import Context, Job, away
+from harness.job import Context, Job, away, space
 from harness.model import AppliedSeries, Outcome, Point
 from harness.progress import Progress
 from harness.request import Request
@@ -52,6 +52,7 @@ class Prepared(Struct, frozen=True):
             errands = away.tasks(context, points)
             Scheduler(self.cores, slots={away.PLACE: len(errands)}).run(errands)
             return
+        space.check(context, points)
         scheduler = Scheduler(self.cores, slots=context.fleet.slots)
         try:
             scheduler.run(_tasks(context, points, built))

@@ -115,7 +115,7 @@ class Cache:
             session.built()
 
     def start_building(self) -> None:
-        """Call it before anything is built. With `wait`, it returns when no other process builds."""
+        """Call it before anything is built. With `wait`, it returns once no other one builds."""
         self.session.build(self._wait, self._say_turn)
 
     def _say_turn(self, owner: str) -> None:

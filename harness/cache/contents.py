@@ -186,3 +186,12 @@ def _below(folder: str) -> int:
                 if entry.is_dir(follow_symlinks=False):
                     total += _below(entry.path)
     return total
+
+
+def shown(size: float) -> str:
+    """A number of bytes, for people."""
+    units = iter(("B", "KB", "MB", "GB", "TB"))
+    unit = next(units)
+    while size >= 1000 and unit != "TB":
+        size, unit = size / 1024, next(units)
+    return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"

@@ -61,7 +61,7 @@ class Session:
             self._used.add(name)
 
     def build(self, alone: bool, say: Callable[[str], None]) -> None:
-        """Count as a process that builds, until `built`. If `alone`, only once no other one does."""
+        """Count as a process that builds, until `built`; if `alone`, once no other one does."""
         with self._lock:
             said = False
             while self._builds is None:

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from harness import ccache
 from harness.cache import Cache, contents
-from harness.cache.contents import Entry, Kind
+from harness.cache.contents import Entry, Kind, shown
 from harness.cache.prune import Pruned, prune
 from harness.cli.root import ERR, OUT, cache_option, cli
 from harness.errors import UserError
@@ -112,15 +112,6 @@ def _closing(result: Pruned, dry_run: bool) -> str:
     what = "would be freed" if dry_run else "freed"
     left = shown(result.size - result.freed)
     return f"{len(result.removed)} removed, {shown(result.freed)} {what}, {left} left"
-
-
-def shown(size: float) -> str:
-    """A number of bytes, for people."""
-    units = iter(("B", "KB", "MB", "GB", "TB"))
-    unit = next(units)
-    while size >= 1000 and unit != "TB":
-        size, unit = size / 1024, next(units)
-    return f"{size:.0f} {unit}" if unit == "B" or size >= 100 else f"{size:.1f} {unit}"
 
 
 def _name(entry: Entry) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from harness import paths, process
 from harness.arch import Arch
-from harness.cache import Cache, file_digest
+from harness.cache import Cache, file_digest, sizes
 from harness.guest import cpio
 from harness.guest.userland import Userland, userland
 from harness.keys import key
@@ -58,6 +58,7 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[
                     _write(draft, scratch, kernel, compiler, programs, ours)
                     _keep(draft, path, cache)
                 _share(path, cache)
+                sizes.note(cache, arch.name, initramfs=path.stat().st_size)
                 return Initramfs(path, digest), False
     _share(path, cache)
     return Initramfs(path, digest), True

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from harness import paths, tree
 from harness.arch import Arch
-from harness.cache import Cache, file_digest, sessions
+from harness.cache import Cache, contents, file_digest, sessions, sizes
 from harness.errors import CommandFailed, HarnessError
 from harness.kernel import artefact, kconfig, make, opaque
 from harness.kernel.compilation import Progress
@@ -127,6 +127,9 @@ def _made(wanted: _Wanted, digest: str, jobserver: Jobserver, progress: Progress
             _forget_if_stale(output, unseen)
             with _marked(output):
                 kernel = _built(job, wanted, digest, unseen)
+            folders = {"kernel": kernel.directory, "build": output}
+            taken = {name: contents.disk_size(path) for name, path in folders.items()}
+            sizes.note(cache, arch.name, **taken)
     if distrust:
         with wanted.log.open("a") as file:
             file.write(f"# made again: kernel {digest} was in the cache, but {distrust}\n")

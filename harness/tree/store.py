@@ -28,6 +28,8 @@ _SPLIT = ("tools", "arch")
 _CONFIGURES = re.compile(r"(?:\t|/)(?:Kconfig[^/]*|configs/.*)$|\t(?:scripts/|init/|Makefile$|arch/[^/]+/(?:Makefile$|tools/))")
 """Paths of what has a say in a configuration: Kconfig files, and what tries the compiler for them."""
 
+_BLOCK = 4096
+
 IDENTITY = {
     "GIT_AUTHOR_NAME": "fgraph-harness",
     "GIT_AUTHOR_EMAIL": "fgraph-harness@localhost",
@@ -166,6 +168,13 @@ class Store:
                 self.git("-c", "protocol.version=2", *command, f"+{commit}:{target}")
             # An annotated tag is an object of its own.
             return self.rev_parse(f"{target}^{{commit}}")
+
+    def size(self, commit: str) -> int:
+        """The bytes that a work tree of `commit` takes on a disk with blocks of 4 KiB."""
+        lines = self.git("ls-tree", "-r", "-l", commit).stdout.splitlines()
+        fields = [line.partition("\t")[0].split() for line in lines]
+        sizes = [int(size) for *_, size in fields if size.isdecimal()]
+        return sum(-(-size // _BLOCK) * _BLOCK for size in sizes)
 
     def tree(self, commit: str) -> str:
         """The id of the tree object: it covers the whole content of the commit."""
