@@ -225,3 +225,66 @@ def test_wait_builds_after_others(bench: Bench) -> None:
     gate.unlink()
     assert (hanging.status, second.status) == (0, 0), second.text
     assert len(bench.compiled) == 2
+
+
+def test_many_runs_begin_in_an_empty_cache(bench: Bench) -> None:
+    """They import one tree, apply different series to it, and build them."""
+    texts = [f"int series{number};\n" for number in range(3)]
+    folders = [fake.series(bench.path / f"s{number}", {"main.c": text}) for number, text in enumerate(texts)]
+    runs = [bench.start("--series", str(folder)) for folder in folders]
+    assert [run.status for run in runs] == [0, 0, 0], "".join(run.text for run in runs)
+    images = [path.read_bytes() for path in bench.cache.root.glob("kernels/*/vmlinux")]
+    assert len(images) == 3
+    for text in texts:
+        assert sum(text.encode() in image for image in images) == 1
+    # Each is what it is alone.
+    records = bench.cache.root / "records" / "applied"
+    assert len(list(records.iterdir())) == 3
+
+
+def test_tarball_is_imported_once(bench: Bench) -> None:
+    tarball = fake.write_tarball(bench.path / "linux.tar.gz")
+    runs = [bench.start("--tree", f"tarball:{tarball}") for _ in range(2)]
+    assert [run.status for run in runs] == [0, 0], "".join(run.text for run in runs)
+    built = [run for run in runs if "in the cache" not in run.text]
+    assert len(built) == 1
+
+
+def test_move_that_was_killed(bench: Bench) -> None:
+    """The work tree was on its way to the commit that is built next: it is not there yet."""
+    assert bench.start().status == 0
+    commit = bench.commit("main.c", "int changed;\n")
+    (bench.cache.root / "work" / "build" / "commit").write_text(f"moving to {commit}")
+    again = bench.start()
+    assert again.status == 0, again.text
+    images = [path.read_bytes() for path in bench.cache.root.glob("kernels/*/vmlinux")]
+    assert sum(b"changed" in image for image in images) == 1
+
+
+def test_lock_of_a_killed_git(bench: Bench) -> None:
+    assert bench.start().status == 0
+    store = bench.cache.root / "linux.git"
+    (store / "shallow.lock").touch()
+    (work_tree,) = (store / "worktrees").iterdir()
+    (work_tree / "index.lock").touch()
+    bench.commit("main.c", "int changed;\n")
+    again = bench.start()
+    assert again.status == 0, again.text
+
+
+def test_more_commits_than_work_trees(bench: Bench) -> None:
+    """A run that finds all in use waits for one of them."""
+    gate = bench.hang()
+    runs = []
+    for number in range(5):
+        bench.commit("main.c", f"int number{number};\n")
+        runs.append(bench.start())
+        while len(bench.compiled) <= min(number, 3):
+            assert runs[-1].process.poll() is None, runs[-1].text
+            time.sleep(0.05)
+    wait_until(lambda: "waiting for a work tree" in runs[-1].text)
+    gate.unlink()
+    assert [run.status for run in runs] == [0] * 5, "".join(run.text for run in runs)
+    images = [path.read_bytes() for path in bench.cache.root.glob("kernels/*/vmlinux")]
+    for number in range(5):
+        assert sum(f"number{number};".encode() in image for image in images) == 1
