@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import time
 from collections.abc import Iterable
@@ -11,7 +12,10 @@ from msgspec import Struct
 
 from harness.cache import STORE, Cache, contents, locks, sessions
 from harness.cache.contents import SOURCE, Entry, Kind
+from harness.errors import UserError
 
+_MARKS = ("records", "used")
+"""Folders that every run makes in its cache."""
 _RECORDED = (Kind.KERNEL, Kind.INITRAMFS)
 """Kinds whose records have the same names below records/."""
 
@@ -37,7 +41,14 @@ def prune(
     dry_run: bool = False,
 ) -> Pruned:
     """Remove what was not used for `keep_seconds`, then what was not used for longest until the
-    cache has `max_size` bytes. With `dry_run`, only say what that would be."""
+    cache has `max_size` bytes. With `dry_run`, only say what that would be.
+
+    Raises UserError for a folder that is no cache: its `work` and `downloads` may be anything."""
+    if cache.root.is_dir() and not any((cache.root / name).is_dir() for name in _MARKS):
+        hint = "--cache DIR, or HARNESS_CACHE, names a folder that `harness run` has used"
+        raise UserError(f"{cache.root} is no cache of the harness", hint=hint)
+    if not dry_run and cache.root.is_dir() and not os.access(cache.root, os.W_OK):
+        raise UserError(f"cannot write to the cache {cache.root}", hint="--cache DIR")
     started = time.time()
     found = contents.entries(cache)
     size = left = sum(entry.size for entry in found)

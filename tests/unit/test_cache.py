@@ -16,6 +16,7 @@ from harness.cache import Cache, contents, locks, sessions
 from harness.cache.contents import Kind
 from harness.cache.prune import prune
 from harness.cli.root import cli
+from harness.errors import UserError
 from harness.tree import Store
 from tests.unit.test_two_runs import Bench, bench, wait_until
 
@@ -139,6 +140,17 @@ def test_records_go_with_what_they_are_about(filled: Cache) -> None:
     assert not (filled.root / "records" / "initramfs" / "4").exists()
     assert not (filled.root / "used" / "initramfs" / "4").exists()
     assert not list((filled.root / "scratch").iterdir())
+
+
+def test_folder_that_is_no_cache_is_left_alone(tmp_path: Path) -> None:
+    """Somebody's home may have a folder `work`, too."""
+    (tmp_path / "work" / "mine").mkdir(parents=True)
+    (tmp_path / "downloads").mkdir()
+    (tmp_path / "downloads" / "file").write_text("mine")
+    with pytest.raises(UserError, match="is no cache of the harness"):
+        prune(Cache(tmp_path), 0, 0)
+    assert (tmp_path / "work" / "mine").is_dir()
+    assert (tmp_path / "downloads" / "file").exists()
 
 
 def test_lock_excludes_other_processes(tmp_path: Path) -> None:
