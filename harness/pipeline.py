@@ -100,7 +100,8 @@ def run(
             request.scope,
         )
         with Journal(directory) as events:
-            setting = _Setting(request, cache, cluster, RunReport(directory), events, progress, built)
+            rest = (events, progress, built)
+            setting = _Setting(request, cache, cluster, RunReport(directory), *rest)
             return _perform(setting, said, plan, history)
 
 
@@ -118,7 +119,8 @@ def resume(
             raise UserError(f"{request.series.name} is not what it was when {directory} began", hint="start a new run")
         said = journal.RunResumed(journal.now())
         before.add(said)
-        return _perform(_Setting(request, cache, cluster, before, events, progress, built), said, plan, history)
+        setting = _Setting(request, cache, cluster, before, events, progress, built)
+        return _perform(setting, said, plan, history)
 
 
 def _cluster(request: Request) -> AbstractContextManager[Cluster | None]:

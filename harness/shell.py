@@ -32,7 +32,7 @@ class Shell:
         built = cache.read_record("kernels", digest, Kernel)
         if built is None:
             hint = "`harness cache prune` removed it just now: run the command again"
-            raise InfrastructureError(f"kernel {digest[:12]} is not in the cache any more", hint=hint)
+            raise InfrastructureError("the kernel is not in the cache any more", hint=hint)
         self._vmlinux = built.vmlinux
         compiler = kernel.detect(self._arch, request.toolchain).compiler
         tests = job.properties["selftests"]

@@ -192,7 +192,7 @@ def job_options(function: F) -> F:
             metavar="DIR|sftp://HOST/DIR",
             help="Where machines share what they build.",
         ),
-        click.option("--wait", is_flag=True, help="Build nothing while another run builds in the cache."),
+        click.option("--wait", is_flag=True, help="Build nothing while another run builds."),
         click.option("--install", is_flag=True, help="Install missing tools with apt first."),
         click.option("-q", "--quiet", is_flag=True, help="No progress, just what came of it."),
     )

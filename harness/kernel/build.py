@@ -86,7 +86,13 @@ def build(
         return kernel, False
 
 
-def digest_for(point: Point, arch: Arch, fragments: Sequence[Path], toolchain: Toolchain, cache: Cache) -> str:
+def digest_for(
+    point: Point,
+    arch: Arch,
+    fragments: Sequence[Path],
+    toolchain: Toolchain,
+    cache: Cache,
+) -> str:
     """The digest of everything that the kernel is made from."""
     return key(
         "kernel",
@@ -112,15 +118,21 @@ def _taken(known: Kernel, wanted: _Wanted) -> Kernel:
     return known
 
 
-def _made(wanted: _Wanted, digest: str, jobserver: Jobserver, progress: Progress, distrust: str) -> Kernel:
+def _made(
+    wanted: _Wanted,
+    digest: str,
+    jobserver: Jobserver,
+    progress: Progress,
+    distrust: str,
+) -> Kernel:
     """Build the kernel. `distrust` is the reason why the one in the cache is not taken."""
-    start = time.monotonic()
     arch, toolchain, cache = wanted.arch, wanted.toolchain, wanted.cache
     with tree.sources(Store(cache), wanted.point.commit) as source:
         output = source.parent / f"{arch.name}-{toolchain.kind}"
         name = str(output.relative_to(cache.root))
         where = f"building {arch.name}/{wanted.point.name} in {name}"
         with cache.making(name, where):
+            start = time.monotonic()  # waiting for other builds does not count
             sessions.stamp(cache.root, name)
             job = Job(arch, toolchain, cache, source, output, wanted.log, jobserver, progress)
             unseen = opaque.find(source, arch.kernel.folders)
@@ -163,7 +175,8 @@ def _built(job: Job, wanted: _Wanted, digest: str, unseen: opaque.Opaque) -> Ker
     commit = wanted.point.commit
     try:
         made_from = store.configuration(commit)
-        config = kconfig.configure(source, output, arch, wanted.fragments, toolchain, *proved, made_from)
+        words = (source, output, arch, wanted.fragments, toolchain, *proved)
+        config = kconfig.configure(*words, made_from)
     except CommandFailed as error:
         make.blame_disk(error, output)
         message = f"the tree cannot be configured: {error.message}"

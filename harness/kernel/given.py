@@ -64,14 +64,14 @@ def adopt(given: Given, arch: Arch, toolchain: Toolchain, commit: str, cache: Ca
             if known := _known(home, image, cache):
                 return known, True
             with cache.publish(home) as draft:
-                _fill(draft, image, folder, release, config, cache)
+                _fill(draft, image, folder, release, config)
                 _headers(draft / "include", arch, toolchain, commit, cache)
             kernel = _described(home, arch, release, config, cache)
             cache.write_record("kernels", digest, kernel)
             return kernel, False
 
 
-def _fill(draft: Path, image: Path, folder: Path | None, release: str, config: str, cache: Cache) -> None:
+def _fill(draft: Path, image: Path, folder: Path | None, release: str, config: str) -> None:
     shutil.copyfile(image, draft / "image")
     (draft / ".config").write_text(config)
     modules = draft / "modules"

@@ -4,4 +4,13 @@ from harness.tree.resolve import check_spec, default_spec, pinned, resolve, spec
 from harness.tree.store import Store
 from harness.tree.worktree import move, sources
 
-__all__ = ["Store", "check_spec", "default_spec", "move", "pinned", "resolve", "sources", "spec_for"]
+__all__ = [
+    "Store",
+    "check_spec",
+    "default_spec",
+    "move",
+    "pinned",
+    "resolve",
+    "sources",
+    "spec_for",
+]

@@ -157,8 +157,8 @@ class Store:
             try:
                 self.git(*command, f"+{reference}:{target}")
             except CommandFailed as error:
-                # A bare commit id can be fetched only where it is advertised; a local repository can
-                # be asked for its name.
+                # A bare commit id can be fetched only where it is advertised. A local repository
+                # can be asked for its name.
                 asked = ("rev-parse", "--verify", "--quiet", reference + "^{commit}")
                 known = process.run(["git", "-C", source, *asked], check=False)
                 if known.returncode != 0:
