@@ -1,4 +1,4 @@
-"""`nox -s run` does the main job, `nox -s tests` tests the harness. Each session sets up what it needs."""
+"""`nox -s run` does the main job, `nox -s tests` tests the harness."""
 
 from __future__ import annotations
 
@@ -13,18 +13,24 @@ nox.options.default_venv_backend = "virtualenv"
 nox.options.reuse_existing_virtualenvs = True
 
 
-# After Ctrl-C, what is known is still to be reported.
-_PATIENCE = 15.0
+_SECONDS_TO_END = 15.0
+"""After Ctrl-C, the harness still ends its guests and writes its reports."""
 
 
 def _harness(session: nox.Session, *words: str) -> None:
-    """End with the harness's own exit code: nox makes a 1 of all of them."""
+    """End with the harness's own exit code: nox itself would end with 1 after any failure."""
     session.install("--editable", ".")
     try:
-        session.run("harness", *words, *session.posargs, interrupt_timeout=_PATIENCE, terminate_timeout=_PATIENCE)
+        session.run(
+            "harness",
+            *words,
+            *session.posargs,
+            interrupt_timeout=_SECONDS_TO_END,
+            terminate_timeout=_SECONDS_TO_END,
+        )
     except nox.command.CommandFailed as failed:
-        said = re.search(r"\d+$", failed.reason or "")
-        sys.exit(int(said[0]) if said else 3)
+        status = re.search(r"\d+$", failed.reason or "")
+        sys.exit(int(status[0]) if status else 3)
 
 
 @nox.session
@@ -35,7 +41,7 @@ def run(session: nox.Session) -> None:
 
 @nox.session
 def nightly(session: nox.Session) -> None:
-    """Every architecture, before and after the series, every suite; what is red is tried once more."""
+    """Test all architectures before and after the series, all suites; repeat red cases once."""
     _harness(session, "run", "--install", "--points", "base,last", "--retry-flaky", "1")
 
 
@@ -47,19 +53,19 @@ def _tests(session: nox.Session, tier: str, extra: str = "test") -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Unit tests, then integration tests that boot real guests: what CI runs."""
+    """Run the unit tests, then the integration tests that boot real guests, as CI does."""
     _tests(session, "not slow")
 
 
 @nox.session
 def tests_slow(session: nox.Session) -> None:
-    """Nightly: the tests that build kernels of their own, need a cluster, or test the tests."""
+    """Run the tests that build kernels of their own, need a cluster, or test the tests: nightly."""
     _tests(session, "slow", "mutants")
 
 
 @nox.session
 def mutants(session: nox.Session) -> None:
-    """Nightly: make many small changes to the code that decides about red and green; each must make a unit test fail."""
+    """Make small changes to the code that decides about red and green; each must fail a test."""
     session.install("--editable", ".[mutants]")
     session.run("python", "-m", "tests.mutants", *session.posargs)
 

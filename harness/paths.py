@@ -7,10 +7,11 @@ from pathlib import Path
 import platformdirs
 
 PACKAGE = Path(__file__).resolve().parent
-_checkout = PACKAGE.parent
+_installed = PACKAGE / "data"
 
-DATA = _checkout if (_checkout / "patches").is_dir() else PACKAGE / "data"
-"""patches/, configs/ and qemu/: beside the package in a checkout, inside it in an installed wheel."""
+DATA = _installed if _installed.is_dir() else PACKAGE.parent
+"""patches/, configs/ and qemu/: inside the package in an installed wheel, beside it in a checkout.
+The wheel is looked at first: site-packages may have a folder `patches` of another package."""
 
 PATCHES = DATA / "patches"
 CONFIGS = DATA / "configs"

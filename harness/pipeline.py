@@ -18,13 +18,14 @@ import msgspec
 from msgspec import Struct
 
 from harness import __version__, kernel, process, sandbox, series, shared, tree
-from harness.cache import Cache
+from harness.cache import Cache, file_digest
 from harness.errors import HarnessError, UserError
 from harness.guest import HERE
 from harness.guest.initramfs import SELFTESTS
 from harness.hosts import Fleet
 from harness.job import Context, Job, away, space
-from harness.model import AppliedSeries, Outcome, Point
+from harness.keys import key
+from harness.model import AppliedSeries, Point
 from harness.progress import Progress
 from harness.request import Request
 from harness.results import History, Journal, RunReport, journal, junit, page, read_run, rundir
@@ -98,6 +99,7 @@ def run(
             request.series.digest,
             str(Path.cwd()),
             request.scope,
+            _expected(request),
         )
         with Journal(directory) as events:
             rest = (events, progress, built)
@@ -110,17 +112,34 @@ def resume(
 ) -> RunReport:
     """Go on with a run that was cut short, after its last finished case. `request` is what it was started with.
 
-    Raises UserError if the series is another one by now."""
-    read_known()
+    Raises UserError if the series, or what is expected of it, is another one by now."""
+    expected = _expected(request)
     # Read only when nobody else can write it any more.
     with _cluster(request) as cluster, cache.opened() as built, Journal(directory) as events:
         before = read_run(directory)
         if before.started is None or before.started.digest != request.series.digest:
             raise UserError(f"{request.series.name} is not what it was when {directory} began", hint="start a new run")
+        if before.started.expected not in ("", expected):
+            hint = "claims, limits, must-run cases, known failures or a configuration fragment changed since: start a new run"
+            raise UserError(f"what is expected of {request.series.name} is not what it was when {directory} began", hint=hint)
         said = journal.RunResumed(journal.now())
         before.add(said)
         setting = _Setting(request, cache, cluster, before, events, progress, built)
         return _perform(setting, said, plan, history)
+
+
+def _expected(request: Request) -> str:
+    """Digest of what decides, beside the patches, which results are green. Raises UserError for a damaged known.toml."""
+    own = request.series
+    return key(
+        "expected",
+        1,
+        must_run=own.must_run,
+        claims=own.claims,
+        measures=own.measures,
+        known=read_known(),
+        fragments=[file_digest(path) for path in (own.fragment, *request.fragments) if path],
+    )
 
 
 def _cluster(request: Request) -> AbstractContextManager[Cluster | None]:
@@ -267,12 +286,7 @@ def _finish(directory: Path, events: Journal, code: int, error: str, history: Hi
 
 def exit_code(report: RunReport) -> int:
     """The exit code of a run that ended by itself."""
-    if report.bisected:
-        return 0 if report.bisected.verdict is journal.Verdict.GREEN else 1
-    outcomes = report.count()
-    if Outcome.ERROR in outcomes:
-        return 3
-    return 1 if report.unproved or any(not outcome.green for outcome in outcomes) else 0
+    return report.judged
 
 
 def _manifest(request: Request) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from harness.logs.lines import clean, clean_text
 
@@ -105,14 +106,15 @@ class Progress:
         table = Table(box=None, pad_edge=False, show_header=bool(self._rows), header_style="dim")
         for name, justify in (("job", "left"), ("stage", "left"), ("elapsed", "right"), ("left", "right"), ("done", "right")):
             table.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-        table.add_column("red", justify="right", style="red")
-        table.add_column("", no_wrap=True, overflow="ellipsis", style="dim")
+        table.add_column("red", justify="right", style="red", no_wrap=True)
+        # rich narrows the columns that may wrap first; this one alone may, and its text does not.
+        table.add_column("", style="dim")
         now = self._clock()
         with self._lock:
             for job, row in self._rows.items():
                 left = _span(row.expected - (now - row.began)) if row.expected > now - row.began else ""
-                words = (job, row.stage, _span(now - row.since), left, row.count, str(row.red or ""), row.text)
-                table.add_row(*map(escape, words))
+                words = (job, row.stage, _span(now - row.since), left, row.count, str(row.red or ""))
+                table.add_row(*map(escape, words), Text(row.text, no_wrap=True, overflow="ellipsis"))
         return table
 
 

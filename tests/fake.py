@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import tarfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 MAKEFILE = """\
@@ -109,9 +110,15 @@ FILES = {
 }
 
 
-def write_tree(directory: Path) -> Path:
-    """The files of the fake tree below `directory`."""
-    for name, content in FILES.items():
+def kconfig(symbols: Iterable[str]) -> str:
+    """The fake tree's Kconfig file, with `symbols` added to it: each of them can be set."""
+    more = (f'\nconfig {symbol}\n\tbool "{symbol}"\n' for symbol in symbols)
+    return KCONFIG + "".join(more)
+
+
+def write_tree(directory: Path, changed: Mapping[str, str] | None = None) -> Path:
+    """The files of the fake tree below `directory`, some of them `changed`."""
+    for name, content in {**FILES, **(changed or {})}.items():
         path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
@@ -142,9 +149,9 @@ def git(directory: Path, *arguments: str) -> str:
     ).stdout.strip()
 
 
-def repository(directory: Path) -> Path:
-    """The fake tree as a git repository with one commit on `main`."""
-    write_tree(directory)
+def repository(directory: Path, changed: Mapping[str, str] | None = None) -> Path:
+    """The fake tree, some of its files `changed`, as a git repository with one commit on `main`."""
+    write_tree(directory, changed)
     git(directory, "init", "--quiet", "--initial-branch=main")
     git(directory, "add", "--all")
     git(directory, "commit", "--quiet", "--message=base")

@@ -19,6 +19,7 @@ import errno
 import hashlib
 import logging
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -71,10 +72,21 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+_NOT_FOR_MAKE = re.compile(r"[^\w/.+@=-]")
+"""Characters that separate words or options in the makefiles of the kernel, or in its compilers'
+options (-Wp,-MMD,PATH)."""
+
+
 class Cache:
     def __init__(self, root: Path, wait: bool = False) -> None:
-        """With `wait`, nothing is built while another process builds in the cache."""
+        """With `wait`, nothing is built while another process builds in the cache. Raises UserError
+        if make cannot build below `root`."""
         self.root = root.resolve()
+        if wrong := _NOT_FOR_MAKE.search(str(self.root)):
+            raise UserError(
+                f"no kernel can be built in {self.root}: make gives '{wrong[0]}' in a path another meaning",
+                hint="name a folder whose path has letters, digits and ._+@=- only: --cache or HARNESS_CACHE",
+            )
         self.shared: Shared | None = None
         self.say: Callable[[str], None] = log.warning
         """Called with what is waited for, if that takes more than a moment."""

@@ -11,11 +11,12 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
-from harness import arch, pipeline
+from harness import arch
 from harness.cli.root import OUT, cli, history_option
 from harness.errors import UserError
 from harness.logs import ktap, splat
 from harness.logs.lines import clean_text
+from harness.logs.packed import packed
 from harness.model import CaseResult, to_json
 from harness.results import History, RunReport, asjson, compare, junit, kcidb, page, read_run, recall, text
 
@@ -52,8 +53,7 @@ def report(directory: Path, form: str, origin: str) -> int:
         click.echo(text.for_mail(found))
     else:
         click.echo(_RENDERED[form](found, origin))
-    # The exit code in the journal of an older harness does not count jobs that did not end.
-    return found.finished.exit_code or pipeline.exit_code(found) if found.finished else 1
+    return 1 if found.exit_code is None else found.exit_code
 
 
 @cli.command("compare")
@@ -159,6 +159,9 @@ def scan(file: IO[bytes], form: str) -> int:
     gaps: list[bytes] = []
 
     def look(block: bytes) -> None:
+        name, command = packed(block) if not sizes else ("", "")
+        if name:
+            raise UserError(f"the log is {name}: nothing was scanned", hint=f"{command} FILE | harness scan")
         sizes.append(len(block))
         gaps.extend(_DROPPED.findall(block))
 

@@ -71,9 +71,9 @@ class Reporter:
         self.shared.end()
 
     def start_over(self, why: str) -> None:
-        """What was reported so far does not count."""
+        """What was reported so far does not count, but for failures of a test or of the kernel."""
         with self._lock:
-            self.results.clear()
+            self.results = {name: result for name, result in self.results.items() if journal.stands(result)}
         self._events.write(journal.JobLost(journal.now(), *self._place, why))
         self.say(why)
 

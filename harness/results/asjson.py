@@ -66,7 +66,7 @@ def run_json(report: RunReport) -> str:
         ReportJson(
             series=report.series,
             tree=report.started.tree if report.started else "",
-            exit_code=report.finished.exit_code if report.finished else None,
+            exit_code=report.exit_code,
             jobs=[
                 JobJson(*job.key, job.properties, job.results, list(job.outlived.values()), job.finished)
                 for job in report.jobs.values()

@@ -34,6 +34,9 @@ class RunStarted(Struct, frozen=True, tag_field="event", tag="run-started"):
     """In which the arguments were said."""
     scope: str = ""
     """Equal for runs that were asked for the same, but for how much of the matrix and how: those are compared."""
+    expected: str = ""
+    """Digest of what decides which results are green: claims, limits, must-run cases, known failures, configuration. Empty in the
+    journal of an older harness."""
 
 
 class RunResumed(Struct, frozen=True, tag_field="event", tag="run-resumed"):
@@ -105,7 +108,8 @@ class JobFinished(Struct, frozen=True, tag_field="event", tag="job-finished"):
 
 
 class JobLost(Struct, frozen=True, tag_field="event", tag="job-lost"):
-    """Who did it is gone, and another one does all of it: what was said of it so far does not count."""
+    """Its worker is gone, or the run was cut short, and another worker does all of the job. Of the results so far, only those
+    count that `stands` names."""
 
     time: float
     arch: str
@@ -233,7 +237,8 @@ class JobReport:
         self.finished = False
 
     def forget(self) -> None:
-        for told in (self.properties, self.cases, self.stages, self.outlived):
+        self.cases = {name: event for name, event in self.cases.items() if stands(event.result)}
+        for told in (self.properties, self.stages, self.outlived):
             told.clear()
         self.finished = False
 
@@ -271,7 +276,7 @@ class JobReport:
 
 
 class RunReport:
-    """A run as its journal tells it. `exit_code` is None for a run that was killed."""
+    """A run as its journal tells it."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -287,11 +292,35 @@ class RunReport:
         return self.started.series if self.started else "unknown"
 
     @property
+    def exit_code(self) -> int | None:
+        """The run's own exit code, but never 0 if its cases are not green: the journal of an older harness, or one that lost
+        lines, may say so. None if the run was killed or goes on."""
+        return self.finished.exit_code or self.judged if self.finished else None
+
+    @property
+    def judged(self) -> int:
+        """The exit code that follows from the cases alone."""
+        if self.bisected:
+            return 0 if self.bisected.verdict is Verdict.GREEN else 1
+        outcomes = self.count()
+        if Outcome.ERROR in outcomes:
+            return 3
+        return 1 if self.unproved or any(not outcome.green for outcome in outcomes) else 0
+
+    @property
     def cut_short(self) -> str:
         """Why it is not whole, or not whole yet; empty if it ended by itself."""
         if self.finished:
-            return self.finished.error
+            return self.finished.error or self._lacks_reds
         return "it is still going on" if _locked(self.directory / _NAME) else "it was killed before it ended"
+
+    @property
+    def _lacks_reds(self) -> str:
+        """A message if the run was red, and nothing in its journal shows why: lines of it were lost. Else empty."""
+        code = self.finished.exit_code if self.finished else 0
+        if not code or self.bisected or self.unproved or any(not result.outcome.green for result in self.results):
+            return ""
+        return f"it ended with exit code {code}, but its journal has no red case: some of it is missing"
 
     @property
     def uncompared(self) -> list[str]:
@@ -351,7 +380,7 @@ class RunReport:
                 for job in self.jobs.values():
                     # What went wrong on our side is tried again.
                     kept = {name: case for name, case in job.cases.items() if case.result.outcome is not Outcome.ERROR}
-                    job.finished &= len(kept) == len(job.cases)
+                    job.finished &= len(kept) == len(job.cases) and not job.incomplete
                     job.cases = kept
                     job.outlived = job.outlived if job.finished else {}
             case Used():
@@ -396,6 +425,13 @@ class RunReport:
 def supersedes(result: CaseResult, earlier: CaseResult | None) -> bool:
     """What was red once stays red, whatever was reported under the same name later; unless that knows of it."""
     return earlier is None or bool(result.tries) or (earlier.outcome.green and not result.outcome.green)
+
+
+def stands(result: CaseResult) -> bool:
+    """True if the result counts even when another worker does the job again: a test or the kernel has failed, and no later pass
+    takes that back. A guest that was lost or silent, and a build that failed, may have died with the worker."""
+    failed = result.outcome in (Outcome.FAIL, Outcome.UNRESOLVED, Outcome.CRASH, Outcome.FLAKY)
+    return failed and result.suite not in BUILT
 
 
 def _locked(path: Path) -> bool:

@@ -65,7 +65,8 @@ class BootSuite(Suite):
 
 def _startup_tests(lines: Sequence[str]) -> Iterator[CaseResult]:
     """Each `Testing X: PASSED`. A verdict is written with pr_cont, so other lines may come between it and its test."""
-    name, start = "", 0
+    name: str | None = None
+    start = 0
     messages = [without_printk_prefix(line) for line in lines]
     for number, message in enumerate([*messages, "Testing end: "]):
         match = _TESTING.match(message)
@@ -77,7 +78,7 @@ def _startup_tests(lines: Sequence[str]) -> Iterator[CaseResult]:
         verdict = _VERDICT.fullmatch(match["rest"]) if match else _LATE_VERDICT.fullmatch(message)
         if name and verdict:
             yield _judge(f"selftest/{name}", bool(verdict["passed"]), message, lines[start : number + 1])
-            name = ""
+            name = None
 
 
 def _judge(name: str, passed: bool, message: str, lines: Sequence[str]) -> CaseResult:

@@ -10,7 +10,7 @@ import shlex
 
 import msgspec
 
-from harness.guest import CommandResult, Guest
+from harness.guest import CommandResult, Guest, PlaceLost
 from harness.guest.initramfs import SELFTESTS
 from harness.logs import ktap
 from harness.model import CaseResult, Outcome
@@ -40,12 +40,13 @@ class FtracetestSuite(Suite):
 
     def plan(self, target: Target) -> list[Case]:
         folder = f"{SELFTESTS}/test.d"
-        listing = target.store.git("ls-tree", "-r", "--name-only", f"{target.tests}:{folder}").stdout.splitlines()
+        # Without -z, git quotes names with other characters than ASCII.
+        listing = target.store.git("ls-tree", "-r", "-z", "--name-only", f"{target.tests}:{folder}").stdout.split("\0")
         # git grep prints <commit>:<path>.
         flagged = target.store.git(
-            *("grep", "--files-with-matches", "^#[ \t]*flags:.*instance", target.tests, "--", folder), check=False
-        ).stdout.splitlines()
-        twice = {line.split(f"{folder}/", 1)[1] for line in flagged}
+            *("grep", "-z", "--files-with-matches", "^#[ \t]*flags:.*instance", target.tests, "--", folder), check=False
+        ).stdout.split("\0")
+        twice = {name.split(f"{folder}/", 1)[1] for name in filter(None, flagged)}
         return [
             Case(
                 names=(file, f"{file}@instance") if file in twice else (file,),
@@ -79,11 +80,15 @@ class FtracetestSuite(Suite):
         return CaseResult(self.name, name, Outcome.LOST, answer.seconds, why, answer.output)
 
     def _with_log(self, result: CaseResult, number: int, guest: Guest) -> CaseResult:
-        """ftracetest numbers its logs as it numbers results."""
+        """The result with its log; ftracetest numbers its logs as it numbers results. If the connection to the guest's host
+        breaks meanwhile, the result stands without one: run again elsewhere, the test might pass."""
         if result.outcome is Outcome.PASS:
             return result
         script = f"tail -c {_LOG_BYTES} {_LOGS}/{number}-*-log.*"
-        log = guest.run(script, label=f"{self.name}:log", seconds=30).output
+        try:
+            log = guest.run(script, label=f"{self.name}:log", seconds=30).output
+        except PlaceLost as lost:
+            return msgspec.structs.replace(result, log=f"no log: {lost.message}")
         return CaseResult(result.suite, result.name, result.outcome, result.seconds, result.diagnostic or _reason(log), log)
 
 

@@ -28,22 +28,31 @@ def prove(guest: Guest, kernel: Kernel) -> CaseResult:
     lines = filter(None, map(_LINE.fullmatch, answer.output.splitlines()))
     seen = {match["file"].removeprefix("./"): match["id"] for match in lines}
     running = seen.pop(_NOTES, "")
-    log = answer.output
-    if running in ("", "none"):
-        why = f"the guest reported no build id of its kernel (exit status {answer.status})"
-        return CaseResult("boot", NAME, Outcome.FAIL, answer.seconds, why, log)
-    if kernel.build_ids and running not in kernel.build_ids:
-        why = f"the guest runs the kernel {running}, but {' or '.join(kernel.build_ids)} is the one to be tested"
-        return CaseResult("boot", NAME, Outcome.FAIL, answer.seconds, why, log)
     unread = [name for name in seen if not name.endswith(".ko")]
     seen.update(dict.fromkeys(unread, ""))
-    if wrong := sorted(seen.items() ^ kernel.module_ids.items()):
-        names = list(dict.fromkeys(name for name, _ in wrong))
-        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-        why = f"modules that are missing, from another build, or not part of this one: {', '.join(names[:_MOST])}{more}"
-        return CaseResult("boot", NAME, Outcome.FAIL, answer.seconds, why, log)
+    if running in ("", "none"):
+        why = f"the guest reported no build id of its kernel (exit status {answer.status})"
+    else:
+        why = _other_kernel(kernel, running) or _other_modules(kernel, seen)
+    if why:
+        return CaseResult("boot", NAME, Outcome.FAIL, answer.seconds, why, answer.output)
     if not kernel.build_ids:
         why = f"not proved: the guest runs the kernel {running}, but the image holds no readable build id to compare with"
         return CaseResult("boot", NAME, Outcome.SKIP, answer.seconds, why)
     more = f"; {len(unread)} modules are compressed: their build ids were not read" if unread else ""
     return CaseResult("boot", NAME, Outcome.PASS, answer.seconds, running + more)
+
+
+def _other_kernel(kernel: Kernel, running: str) -> str:
+    if not kernel.build_ids or running in kernel.build_ids:
+        return ""
+    return f"the guest runs the kernel {running}, but {' or '.join(kernel.build_ids)} is the one to be tested"
+
+
+def _other_modules(kernel: Kernel, seen: dict[str, str]) -> str:
+    wrong = sorted(seen.items() ^ kernel.module_ids.items())
+    names = list(dict.fromkeys(name for name, _ in wrong))
+    if not names:
+        return ""
+    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+    return f"modules that are missing, from another build, or not part of this one: {', '.join(names[:_MOST])}{more}"

@@ -46,11 +46,12 @@ def _in_flight(lines: Sequence[str], index: int) -> str:
     if not any(_BEGIN.match(message) for message in messages[:index]):
         return ""
     results = ((number, match) for number in range(index, len(messages)) if (match := _RESULT.match(messages[number])))
-    number, match = next(results, (0, None))
-    if match is None:
+    first = next(results, None)
+    if first is None:
         return ""
+    number, match = first
     # Only the parser knows the names of the parents, so it reads a copy of the log with a marked result.
     marked = [*lines]
     marked[number] = f"{match['nest']}not ok {match['number']} {_MARK}"
-    name = match["name"].strip().removeprefix("- ")
+    name = match["name"].strip().removeprefix("- ") or f"#{int(match['number'])}"
     return next((case.name.replace(_MARK, name) for case in ktap.parse(marked) if case.name.endswith(_MARK)), "")

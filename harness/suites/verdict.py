@@ -51,10 +51,11 @@ def gone(error: GuestGone, explain: Explain) -> tuple[Outcome, str, str]:
     """Outcome, diagnostic and log of the case that ran when the guest was lost.
 
     An oops or a panic explains the loss. A warning does not: then the loss is a line of the diagnostic, and so a known
-    failure that names the warning alone does not cover it."""
+    failure that names the warning alone does not cover it. Gaps are lines of the diagnostic, too: what is missing may have
+    been an oops, so a known failure that names the loss alone does not cover it."""
     if not error.splats:
         outcome = Outcome.TIMEOUT if isinstance(error, GuestTimeout) else Outcome.LOST
-        return outcome, error.message, explain(error.console)
+        return outcome, "\n".join([error.message, *error.gaps]), explain(error.console)
     complaints = Complaints(tuple(error.splats), tuple(error.gaps))
     log = complaints.log(explain)
     if isinstance(error, GuestTimeout):
@@ -78,7 +79,7 @@ def complete(
         result = reported.get(name) or _lost(suite, name, results)
         if complaints:
             log = f"{complaints.log(explain)}\nthe test itself: {result.outcome}\n{result.log}".strip()
-            own = [*own_failure(complaints.splats, result)] if complaints.splats else []
+            own = [*own_failure(complaints.splats, result)]
             why = "\n".join([complaints.titles, *own, *(result.diagnostic.splitlines() if own else ())])
             result = msgspec.structs.replace(result, outcome=complaints.outcome, diagnostic=why, log=log)
         elif distrust and result.outcome.green:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import socket
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pexpect
@@ -20,10 +22,33 @@ from tests.integration.conftest import ARCHS, harness
 
 SECONDS = 600
 
+Shell = Callable[..., "pexpect.spawn[str]"]
+"""Runs `harness shell` with these arguments in a terminal."""
 
-def shell(*arguments: str, cwd: Path) -> pexpect.spawn[str]:
-    words = ["-m", "harness", "shell", *arguments]
-    return pexpect.spawn(sys.executable, words, cwd=cwd, encoding="utf-8", timeout=SECONDS, dimensions=(33, 101))
+
+@pytest.fixture(scope="module", autouse=True)
+def built(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Build all kernels first: a build has no deadline, and what waits for a prompt has one."""
+    archs = [word for arch in ARCHS for word in ("--arch", arch)]
+    done = harness("build", *archs, cwd=tmp_path_factory.mktemp("build"))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    begun: list[pexpect.spawn[str]] = []
+
+    def begin(*arguments: str) -> pexpect.spawn[str]:
+        words = ["-m", "harness", "shell", *arguments]
+        size = (33, 101)
+        child = pexpect.spawn(sys.executable, words, cwd=tmp_path, encoding="utf-8", timeout=SECONDS, dimensions=size)
+        begun.append(child)
+        return child
+
+    yield begin
+    # A guest that goes on after a failed test would keep the cache from the next one.
+    for child in begun:
+        child.close(force=True)
 
 
 def test_build_says_where_the_kernel_is(tmp_path: Path) -> None:
@@ -37,8 +62,8 @@ def test_build_says_where_the_kernel_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_shell(arch: str, tmp_path: Path) -> None:
-    guest = shell("--arch", arch, cwd=tmp_path)
+def test_shell(arch: str, shell: Shell) -> None:
+    guest = shell("--arch", arch)
     guest.expect("Ctrl-A x ends the guest")
     guest.expect(r"# ")
     guest.sendline("uname -r; stty size")
@@ -55,8 +80,8 @@ def test_shell(arch: str, tmp_path: Path) -> None:
     assert guest.exitstatus == 0
 
 
-def test_shell_ends_by_exit_too(tmp_path: Path) -> None:
-    guest = shell("--arch", "x86_64", cwd=tmp_path)
+def test_shell_ends_by_exit_too(shell: Shell) -> None:
+    guest = shell("--arch", "x86_64")
     guest.expect(r"# ")
     guest.sendline("exit")
     guest.expect(pexpect.EOF)
@@ -95,20 +120,16 @@ def test_commands_of_a_run_are_cases(tmp_path: Path) -> None:
     assert "s of CPU in" in done.stdout
 
 
-def test_debugger(tmp_path: Path) -> None:
-    guest = shell("--arch", "x86_64", "--gdb", cwd=tmp_path)
+def test_debugger(shell: Shell) -> None:
+    guest = shell("--arch", "x86_64", "--gdb")
     guest.expect(r"gdb (\S+/vmlinux) -ex 'target remote (\S+)'")
     assert guest.match
     vmlinux, path = (guest.match[number] for number in (1, 2))
     assert Path(vmlinux).is_file()
     with socket.socket(socket.AF_UNIX) as stub:
         stub.settimeout(SECONDS)
-        for _ in range(100):
-            try:
-                stub.connect(path)
-                break
-            except FileNotFoundError:
-                guest.expect([pexpect.TIMEOUT, "never"], timeout=0.1)
+        while stub.connect_ex(path) == errno.ENOENT:
+            guest.expect([pexpect.TIMEOUT, "never"], timeout=0.1)  # raises EOF if the harness ends
         stub.sendall(b"$?#3f")
         answer = b""
         while b"#" not in answer:

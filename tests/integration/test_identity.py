@@ -84,7 +84,7 @@ def test_one_build_after_another_is_a_clean_build(series: Path, tmp_path: Path) 
     """Each kernel is the same, to the byte of its build id, whatever was built in the folder before it."""
     ids = []
     for points in ("0001,0002,last", "last"):
-        cache = without_kernels(tmp_path / points)
+        cache = without_kernels(tmp_path / points.replace(",", "-"))
         words = ("run", "--series", series, "--arch", "x86_64", "--points", points, "--suite", "boot:identity")
         done = harness(*words, cwd=tmp_path, env={"HARNESS_CACHE": str(cache)})
         assert done.returncode == 0, done.stdout + done.stderr
@@ -121,6 +121,7 @@ def without_kernels(cache: Path) -> Path:
 def test_the_shared_cache_and_a_worker(series: Path, tmp_path: Path) -> None:
     wanted = ("--points", ",".join(POINTS), "--suite", "boot:identity", "--cmd", SHOW)
     words = ("run", "--series", series, "--arch", "x86_64", *wanted)
+    (tmp_path / "shared").mkdir()
     shared = {"HARNESS_SHARED_CACHE": str(tmp_path / "shared")}
     done = harness(*words, cwd=tmp_path, env=shared)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -134,7 +134,8 @@ def test_other_lines_may_move(project: Project) -> None:
     """Only what has changed is tried again."""
     project.run()
     moved = CODE.replace("\n\ndef steps", "\n\n\n# A remark.\ndef steps")
-    project.write(moved.replace("return WORD.match(word) is", "return (WORD.match(word)) is"), TESTS)
+    moved = moved.replace("    count = 0\n", '    """A docstring."""\n    count = 0\n')
+    project.write(moved.replace("return WORD.match(word) is", "return WORD.search(word) is"), TESTS)
     _, text = project.run()
     tried = [line for lines in verdicts(text).values() for line in lines]
     assert tried

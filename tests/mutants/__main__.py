@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import psutil
@@ -106,6 +107,17 @@ def _try_all(
     return found
 
 
+class _Trial(NamedTuple):
+    """A mutant, and what runs of it now."""
+
+    mutant: Mutant
+    attempt: Attempt
+    batches: Sequence[list[str]] = ()
+    """The tests that run if it survives those that run now."""
+    timeout: Tried | None = None
+    """The verdict that `attempt` checks: it runs without the mutant."""
+
+
 def _run(
     left: Iterable[Mutant],
     chooser: Chooser,
@@ -118,7 +130,7 @@ def _run(
     """Try mutants in all trees at the same time until the deadline. Unless all tests run (`whole`), a survivor
     is not recorded, because another test may notice it."""
     waiting = iter(left)
-    running: list[tuple[Mutant, Attempt, Tried | None]] = []
+    running: list[_Trial] = []
     free = list(trees)
 
     def ended(mutant: Mutant, tried: Tried) -> None:
@@ -130,36 +142,42 @@ def _run(
         place = f"{mutant.file}:{mutant.first}"
         print(f"{tried.verdict.value:8} {place}  {mutant.before} -> {mutant.after}  {tried.by}", flush=True)
 
+    def begin(mutant: Mutant, batches: Sequence[list[str]], tree: Path) -> None:
+        attempt = Attempt(mutant, batches[0], chooser.expected, tree)
+        running.append(_Trial(mutant, attempt, batches[1:]))
+
     try:
         while True:
             while free and time.monotonic() < deadline and (mutant := next(waiting, None)):
-                tests = chooser.tests(mutant)
-                if tests:
-                    running.append((mutant, Attempt(mutant, tests, chooser.expected, free.pop()), None))
+                if batches := chooser.batches(mutant):
+                    begin(mutant, batches, free.pop())
                 else:
                     ended(mutant, Tried(Verdict.SURVIVED, "no test runs it"))
             if not running:
                 return
-            for entry in running[:]:
-                mutant, attempt, timeout = entry
-                if (tried := attempt.poll()) is None:
+            for trial in running[:]:
+                if (tried := trial.attempt.poll()) is None:
                     continue
-                running.remove(entry)
-                if timeout is not None:
-                    ended(mutant, _checked(timeout, tried))
+                running.remove(trial)
+                tree = trial.attempt.tree
+                if trial.timeout is not None:
+                    ended(trial.mutant, _checked(trial.timeout, tried))
                 elif tried.verdict is Verdict.TIMEOUT:
                     # Run the same test without the mutant, to find out whether the mutant or a busy machine made it slow.
-                    test = tried.by if tried.by in chooser.expected else attempt.tests[0]
-                    control = Attempt(None, [test], chooser.expected, attempt.tree)
-                    running.append((mutant, control, tried))
+                    test = tried.by if tried.by in chooser.expected else trial.attempt.tests[0]
+                    control = Attempt(None, [test], chooser.expected, tree)
+                    running.append(_Trial(trial.mutant, control, timeout=tried))
+                    continue
+                elif tried.verdict is Verdict.SURVIVED and trial.batches:
+                    begin(trial.mutant, trial.batches, tree)
                     continue
                 else:
-                    ended(mutant, tried)
-                free.append(attempt.tree)
+                    ended(trial.mutant, tried)
+                free.append(tree)
             time.sleep(0.01)
     finally:
-        for _, attempt, _ in running:
-            attempt.stop()
+        for trial in running:
+            trial.attempt.stop()
 
 
 def _checked(timeout: Tried, control: Tried) -> Tried:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 
 from tests.mutants.generate import Mutant
 from tests.mutants.watch import Passed
+
+_FIRST = 2
+"""Files of the first batch of tests."""
 
 
 class Chooser:
@@ -27,11 +29,17 @@ class Chooser:
         known = (name for name in names if name in self._passed.seconds)
         return sorted(known, key=lambda name: (-kills[name], self._passed.seconds[name], name))
 
+    def batches(self, mutant: Mutant) -> list[list[str]]:
+        """The tests in two batches; none if no test can notice the mutant. To import all files of tests takes longer than most
+        tests, so the first batch has the tests of a few files only, and most mutants need no second one."""
+        tests = self.tests(mutant)
+        files = list(dict.fromkeys(name.partition("::")[0] for name in tests))[:_FIRST]
+        first = [name for name in tests if name.partition("::")[0] in files]
+        rest = [name for name in tests if name.partition("::")[0] not in files]
+        return [batch for batch in (first, rest) if batch]
+
     def killed(self, mutant: Mutant, by: str) -> None:
         self._kills.setdefault(mutant.file, Counter())[by] += 1
-
-    def seconds(self, tests: Iterable[str]) -> float:
-        return sum(self._passed.seconds[name] for name in tests)
 
     @property
     def expected(self) -> dict[str, float]:

@@ -6,6 +6,7 @@ statements and regular expressions."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -106,8 +107,18 @@ def _common(one: str, two: str) -> int:
     return next((number for number, (left, right) in pairs if left != right), min(len(one), len(two)))
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _digest(code: str) -> str:
+    """A digest of what the code does. Comments, docstrings and layout do not count."""
+    tree = ast.parse(code)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [statement for statement in node.body if not _is_text(statement)]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 def _compiles(source: str, file: str) -> bool:

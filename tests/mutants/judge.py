@@ -17,6 +17,7 @@ import psutil
 import pytest
 from msgspec import Struct
 
+import harness.cli  # noqa: F401  the children import the harness anew, but what it imports is there already
 from tests.mutants.generate import Mutant
 from tests.mutants.tree import environment
 from tests.mutants.watch import Chosen

@@ -85,7 +85,8 @@ def baseline(
     written, or all of them if anything else has; of those, `only` what these globs match. Gives the copy, and what was found.
     Raises BaselineFailed."""
     tree = copy(root, work / "tree")
-    others = {file: digest for file, digest in digests.items() if not file.startswith(f"{tests}/") and file.endswith(_READ)}
+    unread = (f"{tests}/", "tests/mutants", "tests/integration/")
+    others = {file: digest for file, digest in digests.items() if not file.startswith(unread) and file.endswith(_READ)}
     keys = {file: _key(others, file, digests[file]) for file in digests if fnmatch.fnmatch(file, f"{tests}/test_*.py")}
     wanted = [file for file in keys if not only or any(Path(file).match(glob) for glob in only)]
     if not wanted:

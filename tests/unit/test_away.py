@@ -152,27 +152,72 @@ def test_warnings_are_new_since_the_point_before_whichever_is_built_first(helper
     assert found == [None, Outcome.FAIL, Outcome.PASS, Outcome.FAIL]
 
 
-def test_attempt_that_was_lost_does_not_count(helper: Helper) -> None:
-    red = CaseResult("boot", "splats", Outcome.FAIL)
+def lost_with(outcome: Outcome, suite: str = "boot") -> Send:
+    """A worker that reports a case, and is gone."""
+    result = CaseResult(suite, "splats", outcome)
 
     def lost(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
         half = [line for line in lines if "job-finished" not in line]
         whole_line = next(line for line in half if "case-finished" in line)
         event = msgspec.json.decode(whole_line)
-        event["result"] = msgspec.to_builtins(red)
+        event["result"] = msgspec.to_builtins(result)
         hear(Heard("first", "one", 0, (*half[:3], msgspec.json.encode(event).decode())))
         hear(Heard("second", "two", 0, tuple(lines[:4])))
         hear(Heard("first", "one", 4, tuple(lines[4:])))  # of one that only seemed to be dead
         return "second"
 
-    helper.send = lost
+    return lost
+
+
+@pytest.mark.parametrize(
+    ("suite", "outcome"),
+    [
+        *(("boot", outcome) for outcome in (Outcome.PASS, Outcome.SKIP, Outcome.XFAIL, Outcome.LOST, Outcome.TIMEOUT)),
+        ("boot", Outcome.ERROR),
+        ("build", Outcome.FAIL),
+    ],
+)
+def test_attempt_that_was_lost_does_not_count(helper: Helper, suite: str, outcome: Outcome) -> None:
+    """A guest, or a compiler, may have died with its worker."""
+    helper.send = lost_with(outcome, suite)
     report = helper.bench.run(helper.bench.parse(helper.bench.series(main("one"))))
     assert report.finished and report.finished.exit_code == 0
-    assert "boot:splats" not in outcomes(report, "last")
+    assert f"{suite}:splats" not in outcomes(report, "last")
     assert report.job(ARCH, "last").properties["host"] == "two"
     events = (report.directory / "journal.jsonl").read_text()
     assert events.count("job-lost") == 1
-    assert "boot" in events
+    assert "splats" in events
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAIL, Outcome.UNRESOLVED, Outcome.CRASH, Outcome.FLAKY])
+def test_failure_that_a_lost_worker_saw_is_red(helper: Helper, outcome: Outcome) -> None:
+    """What the next worker sees does not take it back."""
+    helper.send = lost_with(outcome)
+    report = helper.bench.run(helper.bench.parse(helper.bench.series(main("one"))))
+    assert report.finished and report.finished.exit_code == 1
+    assert outcomes(report, "last")["boot:splats"] is outcome
+    assert report.job(ARCH, "last").finished
+    assert told(read_run(report.directory)) == told(report)
+
+
+def test_failure_before_a_run_was_cut_short_is_red(helper: Helper) -> None:
+    wanted = helper.bench.parse(helper.bench.series(main("one")))
+
+    def cut(errand: Errand, hear: Callable[[Heard], None], lines: list[str]) -> str:
+        events = [msgspec.json.decode(next(line for line in lines if "case-finished" in line)) for _ in range(2)]
+        for event, outcome in zip(events, (Outcome.FAIL, Outcome.PASS), strict=True):
+            event["result"] = msgspec.to_builtins(CaseResult("boot", outcome.value, outcome))
+        hear(Heard("only", "one", 0, (*lines[:3], *(msgspec.json.encode(event).decode() for event in events))))
+        raise InfrastructureError("the Dask scheduler is gone")
+
+    helper.send = cut
+    broken = helper.bench.run(wanted)
+    assert broken.finished and broken.finished.exit_code == 3
+    helper.send = whole
+    report = helper.bench.run(wanted, again=broken.directory)
+    assert report.finished and report.finished.exit_code == 1
+    assert outcomes(report, "last")["boot:fail"] is Outcome.FAIL
+    assert "boot:pass" not in outcomes(report, "last")
 
 
 def test_what_a_worker_had_done_before_it_died_is_not_done_again(helper: Helper) -> None:

@@ -45,6 +45,12 @@ def test_no_verdict_is_lost_even_at_the_end() -> None:
     assert outcomes("Testing tracer x: ", "and then the kernel went on") == {"selftest/tracer x": Outcome.LOST}
 
 
+def test_lost_startup_test_shows_its_lines() -> None:
+    lost, passed = _startup_tests(["Testing tracer x: ", "one", "two", "Testing tracer y: PASSED", "OK"])
+    assert (lost.diagnostic, lost.log) == ("no verdict", "Testing tracer x: \none\ntwo")
+    assert (passed.diagnostic, passed.log) == ("", "")
+
+
 def test_boot_that_need_not_run_the_startup_tests() -> None:
     """They take most of a boot; a run that wants none of them goes without."""
     noisy = BootSuite().noisy

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import json
+import lzma
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -29,6 +33,9 @@ def harness(*arguments: str | Path, cwd: Path, stdin: str = "") -> subprocess.Co
     ("arguments", "why"),
     [
         (["run", "--arch", "vax"], "unknown architecture 'vax'"),
+        (["run", "--cache", "a,b"], "make gives ',' in a path another meaning"),
+        (["build", "--cache", "a b"], "make gives ' ' in a path another meaning"),
+        (["shell", "--cache", "a:b"], "make gives ':' in a path another meaning"),
         (["run", "--suite", "nonsense"], "unknown suite 'nonsense'"),
         (["run", "--series", "nowhere"], "unknown series 'nowhere'"),
         (["run", "--tree", "svn:x"], "unknown tree 'svn:x'"),
@@ -117,6 +124,32 @@ def test_scan_of_a_log_with_holes(tmp_path: Path) -> None:
     assert (done.returncode, json.loads(done.stdout)) == (1, {"splats": [], "gaps": 1})
     assert "the kernel dropped messages 1 times" in harness("scan", cwd=tmp_path, stdin=log).stdout
     assert harness("scan", cwd=tmp_path, stdin=log.replace("**", "*")).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("packed", "command"),
+    [
+        (gzip.compress, "zcat"),
+        (lzma.compress, "xzcat"),
+        (bz2.compress, "bzcat"),
+        (lambda text: text.decode().encode("utf-16"), "iconv --from-code UTF-16 "),
+        (lambda text: text.decode().encode("utf-16-le"), "iconv --from-code UTF-16 "),
+        (lambda text: b"\x28\xb5\x2f\xfd" + text, "zstdcat"),
+        (lambda text: b"LPKSHHRH" + text, "journalctl"),
+    ],
+)
+def test_scan_of_a_log_that_is_no_text(tmp_path: Path, packed: Callable[[bytes], bytes], command: str) -> None:
+    """No report can be seen in it, so `harness scan` must not end with 0."""
+    (tmp_path / "log").write_bytes(packed(b"[    1.0] BUG: KASAN: slab-out-of-bounds in foo+0x1/0x2\n"))
+    done = harness("scan", "log", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "nothing was scanned" in done.stderr
+    assert command in done.stderr
+
+
+def test_scan_of_a_serial_line_that_begins_with_noise(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"\xff\0\x80\0\0\n[    1.0] Linux version 6.12\n")
+    assert harness("scan", "log", cwd=tmp_path).returncode == 0
 
 
 def test_scan_of_nothing_is_no_success(tmp_path: Path) -> None:

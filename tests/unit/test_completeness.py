@@ -12,10 +12,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from harness import bisect, pipeline
-from harness.cli.root import cli
+from harness.cli import cli
 from harness.job import Job
 from harness.model import CaseResult, Outcome
 from harness.pipeline import Prepared
@@ -40,13 +41,13 @@ def shown(report: RunReport) -> str:
     return console.export_text() + text.closing_line(report)
 
 
-def written(directory: Path, *events: journal.Event, end: bool = True) -> RunReport:
+def written(directory: Path, *events: journal.Event, end: bool = True, code: int = 0) -> RunReport:
     with Journal(directory) as events_file:
         events_file.write(journal.RunStarted(1.0, "s", "t", ("run",)))
         for event in events:
             events_file.write(event)
         if end:
-            events_file.write(journal.RunFinished(9.0, 0))
+            events_file.write(journal.RunFinished(9.0, code))
     return read_run(directory)
 
 
@@ -395,3 +396,47 @@ def test_job_that_is_lost_after_it_ended_is_to_be_done_again(tmp_path: Path) -> 
     lost = journal.JobLost(2.0, "arm64", "last", "its files are gone")
     report = written(tmp_path, PLANNED, STARTED, *BOOTED, ENDED, lost)
     assert errors(report) == {"arm64/last": "it began, but it did not end"}
+
+
+def test_job_that_is_done_again_for_a_missing_suite_has_to_end_again(tmp_path: Path) -> None:
+    """The run was resumed because kunit had no case, and killed after the first of many."""
+    planned = journal.JobPlanned(1.0, "arm64", "last", ("boot", "kunit"))
+    resumed = journal.RunResumed(3.0)
+    report = written(tmp_path, planned, STARTED, *BOOTED, ENDED, resumed, STARTED, case("kunit:first"))
+    assert errors(report) == {"arm64/last": "it began, but it did not end"}
+    assert not report.jobs["arm64", "last"].finished
+
+
+def test_red_run_whose_journal_lost_its_red_cases_is_red_everywhere(tmp_path: Path) -> None:
+    """Whoever reads only junit.xml saw no red case."""
+    report = written(tmp_path, PLANNED, STARTED, *BOOTED, ENDED, code=1)
+    why = "it ended with exit code 1, but its journal has no red case: some of it is missing"
+    assert errors(report) == {"run": why}
+    assert why in shown(report)
+    assert why in page.render(report)
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_run_whose_journal_is_whole_does_not_lack_red_cases(tmp_path: Path, code: int) -> None:
+    reds = [case("boot:console", Outcome.CRASH)] * code
+    assert errors(written(tmp_path, PLANNED, STARTED, *BOOTED, *reds, ENDED, code=code)) == {}
+
+
+def test_green_run_whose_journal_lost_the_end_of_a_job_is_red_everywhere(tmp_path: Path) -> None:
+    """`harness report` ended with 3, but its JSON had exit_code 0, and the page had the sign of a green run."""
+    report = written(tmp_path, PLANNED, STARTED, *BOOTED)
+    assert CliRunner().invoke(cli, ["report", str(tmp_path)], standalone_mode=False).return_value == 3
+    assert json.loads(asjson.run_json(report))["exit_code"] == 3
+    assert not view.page(report).green
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 3, 130])
+def test_exit_code_of_a_whole_run_is_its_own(tmp_path: Path, code: int) -> None:
+    report = written(tmp_path, PLANNED, STARTED, *BOOTED, ENDED, code=code)
+    assert report.exit_code == json.loads(asjson.run_json(report))["exit_code"] == code
+    assert view.page(report).green is (code == 0)
+
+
+def test_run_that_did_not_end_has_no_exit_code(tmp_path: Path) -> None:
+    report = written(tmp_path, PLANNED, STARTED, *BOOTED, ENDED, end=False)
+    assert (report.exit_code, view.page(report).green) == (None, False)

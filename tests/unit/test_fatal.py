@@ -160,6 +160,28 @@ def test_lines_that_were_dropped_are_no_part_of_a_known_oops(tmp_path: Path) -> 
     assert Policy("x86_64", "gcc", [entry], ()).judge(result).outcome is Outcome.CRASH
 
 
+@pytest.mark.parametrize(
+    ("steps", "outcome", "named"),
+    [
+        ((dropped(9), hangs), Outcome.TIMEOUT, "no answer before the deadline"),
+        ((dropped(9), dies), Outcome.LOST, "the guest is gone"),
+        ((dropped(9), exits(1)), Outcome.LOST, "[*][*] 9 printk messages dropped [*][*]"),
+    ],
+)
+@pytest.mark.parametrize("arch", ["x86_64", "arm"])
+def test_failure_with_dropped_lines_is_not_the_known_one(
+    tmp_path: Path, arch: str, steps: tuple[Step, ...], outcome: Outcome, named: str
+) -> None:
+    """The lost lines may have held an oops. And who knows of lost lines does not know that the test fails as well."""
+    script = Script(commands={"plain:two": steps})
+    result = play(tmp_path, [Plain()], script, Script(), arch=arch, last_words=0.3)["plain:two"]
+    assert result.outcome is outcome
+    judged = Policy("x86_64", "gcc", [known("plain:two", outcome, diagnostic=(named,))], ()).judge(result)
+    assert judged.outcome is outcome, result.diagnostic
+    both = known("plain:two", outcome, diagnostic=(named, "[*][*] 9 printk messages dropped [*][*]", "the test itself: fail"))
+    assert Policy("x86_64", "gcc", [both], ()).judge(result).outcome is Outcome.XFAIL
+
+
 def test_lines_of_a_diagnostic() -> None:
     assert list(titles([Splat("bug", "kernel BUG at a.c:1!", "", 1)])) == ["kernel BUG at a.c:1!"]
     assert list(titles([Splat("bug", "kernel BUG at a.c:1!", "f", 1)])) == ["kernel BUG at a.c:1! in f"]

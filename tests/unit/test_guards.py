@@ -3,10 +3,12 @@ without a red test."""
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -142,6 +144,54 @@ def commit(linux: Path, name: str) -> None:
     (linux / name).write_text("changed\n")
     fake.git(linux, "add", "--all")
     fake.git(linux, "commit", "--quiet", "--message=changed")
+
+
+CLAIM = '[[claim]]\ncase = "01 colour"\nsays = "It is."\nbase = "red"\npatched = "{}"\nscript = "value red"\n'
+MUST_RUN = '[[must-run]]\ncase = "kunit:{}*"\nreason = "it proves the series"\n'
+MEASURE = '[[measure]]\ncase = "exit"\nsays = "It exits."\nscript = "value 1"\nat-least.x86_64 = 1\nat-most.x86_64 = {}\n'
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "old", "new"),
+    [
+        ("s/claims.toml", CLAIM, "red", "blue"),
+        ("s/bench.toml", MEASURE, "99", "9"),
+        ("s/series.toml", MUST_RUN, "a", "b"),
+        ("s/own.config", "CONFIG_{}=y\n", "ONE", "TWO"),
+        ("more.config", "CONFIG_{}=y\n", "ONE", "TWO"),
+        ("configs/known.toml", KNOWN + 'any-version = "{}"\n', "it is a test", "it is another test"),
+    ],
+)
+def test_run_does_not_go_on_with_other_expectations(bench: Bench, file: str, text: str, old: str, new: str) -> None:
+    """What was finished before is green by the old ones, and would stay so by the new ones."""
+    (bench.path / "more.config").write_text("")
+    directory = bench.series(main("int one;"))
+    if "series.toml" not in file:
+        (directory / "own.config").write_text("")
+        (directory / "series.toml").write_text('fragment = "own.config"\n')
+    (bench.path / file).write_text(text.format(old))
+    more: dict[str, Any] = {"points": "base,last", "fragments": [bench.path / "more.config"]}
+
+    def cut(prepared: Prepared) -> None:
+        raise KeyboardInterrupt
+
+    report = bench.run(bench.parse(directory, **more), cut)
+    assert finished(report).exit_code == 130
+    (bench.path / file).write_text(text.format(new))
+    with pytest.raises(UserError, match="expected"):
+        bench.run(bench.parse(directory, **more), again=report.directory)
+    (bench.path / file).write_text(text.format(old))
+    assert bench.run(bench.parse(directory, **more), cut, again=report.directory)
+
+
+def test_run_of_an_older_harness_goes_on(bench: Bench) -> None:
+    """Its journal does not have what was expected."""
+    goes_on = resumable(bench)
+    (file,) = (bench.path / "runs").glob("2*/journal.jsonl")
+    events = [json.loads(line) for line in file.read_text().splitlines()]
+    assert events[0].pop("expected")
+    file.write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    assert finished(goes_on()).exit_code == 0
 
 
 def test_run_does_not_go_on_with_another_tree(bench: Bench) -> None:

@@ -8,7 +8,9 @@ from typing import Any, cast
 import pytest
 
 from harness.logs.lines import clean
+from harness.logs.splat import scan
 from harness.model import CaseResult, Outcome
+from harness.suites import inflight
 from harness.suites.base import Selection, Target
 from harness.suites.kunit import KunitSuite
 
@@ -129,3 +131,25 @@ def test_boot_that_does_not_ask_for_kunit_switches_it_off() -> None:
 def test_what_is_lost_concerns_every_selection_that_it_may_belong_to(name: str, outcome: Outcome, concerned: bool) -> None:
     selection = Selection("kunit", ("fprobe_test.test_*",))
     assert KunitSuite().concerns(CaseResult("kunit", name, outcome), selection) is concerned
+
+
+REPORT = "BUG: scheduling while atomic: init/1/0x00000002"
+"""A report of one line."""
+
+
+@pytest.mark.parametrize(("result", "name"), [("ok 2 b", "b"), ("ok 2 - b", "b"), ("ok 02", "#2")])
+def test_report_right_before_a_result(result: str, name: str) -> None:
+    found = {one.name: one for one in judged(f"KTAP version 1\n1..2\nok 1 a\n{REPORT}\n{result}\n")}
+    assert list(found) == ["a", name]
+    assert (found["a"].outcome, found[name].outcome) == (Outcome.LOST, Outcome.CRASH)
+    assert found[name].log == f"{REPORT}\n{result}\nthe test itself: pass"
+
+
+def test_crash_without_a_result_has_the_reports_alone() -> None:
+    assert inflight.crashed("kunit", "a", scan([REPORT])).log == REPORT
+
+
+def test_report_between_the_last_case_and_a_suite_without_a_plan() -> None:
+    """No case was in flight. The report makes boot:console red."""
+    found = outcomes(f"KTAP version 1\n    not ok 2 b\n{REPORT}\nok 1 a\n")
+    assert found == {"a.b": "fail", "a.#1": "lost", "plan": "lost"}

@@ -164,6 +164,7 @@ def test_command(tmp_path: Path, steps: tuple[Step, ...], outcome: str, why: str
     found = play(tmp_path, [CommandSuite()], Script(commands={"command:*": (says("output"), *steps)}), target=target)
     result = found["command:do something"]
     assert (result.outcome.value, why in result.diagnostic) == (outcome, True)
+    assert outcome not in ("pass", "fail") or result.diagnostic == why
     assert [question.script for question in found.place.asked("command:*")] == ["do something"]
     assert outcome in ("timeout", "crash", "lost") or result.log == "\noutput"[1:]
 
@@ -254,6 +255,21 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, str, str]:
     return store, first, second
 
 
+def test_no_test_vanishes_because_of_its_name(tmp_path: Path) -> None:
+    """git puts names with other characters than ASCII, quotes and tabs into quotes, unless it is told not to."""
+    work = fake.repository(tmp_path / "work")
+    names = ["größe.tc", 'a "quoted".tc', "tab\there.tc"]
+    for name in names:
+        (work / SELFTESTS / "test.d" / name).write_text("#!/bin/sh\n# description: odd\n# flags: instance\n")
+    fake.git(work, "add", "--all")
+    fake.git(work, "commit", "--quiet", "--message=odd")
+    store = Store(Cache(tmp_path / "cache"))
+    store.create()
+    store.git("fetch", "--quiet", work, "+refs/heads/*:refs/heads/*")
+    planned = FtracetestSuite().plan(a_target(store=store, tests=fake.git(work, "rev-parse", "HEAD")))
+    assert {case.names for case in planned} >= {(name, f"{name}@instance") for name in names}
+
+
 def target_of(tree: tuple[Store, str, str], kernels: int = 0) -> Target:
     """The first commit's tests on its own kernel, or on the second one's."""
     store, *commits = tree
@@ -320,10 +336,36 @@ def test_pair(
     assert [script.rsplit("/", 1)[1][0] for script in scripts] == logs
 
 
+def test_report_that_does_not_add_up_is_shown(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
+    why = "exit status 1, and its report is not the one that was planned"
+    script = Script(commands={"ftracetest:*": (tap("ok 1 first"), exits(1))})
+    result = play(tmp_path, [FtracetestSuite()], script, target=target_of(tree), globs=(A,))[f"ftracetest:{A}"]
+    assert (result.diagnostic, result.log) == (why, "TAP version 13\n1..1\nok 1 first\n")
+
+
 def test_only_one_of_a_pair_is_wanted(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
     script = Script(commands={f"*{B}": (tap("not ok 1 second", "ok 2 (instance) second"), exits(1))})
     found = play(tmp_path, [FtracetestSuite()], script, target=target_of(tree), globs=("*@instance",))
     assert found.outcomes("ftracetest") == {f"{B}@instance": "pass"}
+
+
+def test_failure_whose_log_is_cut_off_by_a_broken_connection(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
+    """It was reported before the connection to the guest's host broke: a pass in the next guest does not take it back."""
+    first = Script(commands={"ftracetest:log": (dies,), "ftracetest:*": (tap("not ok 1 first # why"), exits(1))}, lost=True)
+    second = Script(commands={"ftracetest:*": (tap("ok 1 first"),)})
+    found = play(tmp_path, [FtracetestSuite()], first, second, target=target_of(tree), globs=(A,))
+    result = found[f"ftracetest:{A}"]
+    assert (result.outcome.value, result.diagnostic) == ("fail", "why")
+    assert result.log.startswith("no log: ")
+    assert len(found.place.machines) == 1
+
+
+def test_pair_whose_log_is_cut_off_by_a_broken_connection(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
+    pair = (tap("not ok 1 second", "not ok 2 (instance) second"), exits(1))
+    script = Script(commands={"ftracetest:log": (dies,), "ftracetest:*": pair}, lost=True)
+    again = Script(commands={"ftracetest:*": (tap("ok 1 second", "ok 2 (instance) second"),)})
+    found = play(tmp_path, [FtracetestSuite()], script, again, target=target_of(tree), globs=("sub*",))
+    assert found.outcomes("ftracetest") == {B: "fail", f"{B}@instance": "fail"}
 
 
 def test_log_that_takes_the_guest_along(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
@@ -357,6 +399,12 @@ def test_red_test_of_another_tree(tmp_path: Path, tree: tuple[Store, str, str], 
     found = play(tmp_path, [FtracetestSuite()], script, target=target_of(tree, kernels), globs=(case,))
     result = found[f"ftracetest:{case}"]
     assert (result.outcome, result.diagnostic) == ("fail", why)
+
+
+def test_red_test_of_another_tree_keeps_its_reason(tmp_path: Path, tree: tuple[Store, str, str]) -> None:
+    script = Script(commands={"ftracetest:log": (says("+ grep x\n"),), "ftracetest:*": (tap("not ok 1 first"), exits(1))})
+    result = play(tmp_path, [FtracetestSuite()], script, target=target_of(tree, 1), globs=(A,))[f"ftracetest:{A}"]
+    assert result.diagnostic == "+ grep x; the kernel's own tree has another version of this test"
 
 
 def test_suite_whose_guest_cannot_be_started(tmp_path: Path, tree: tuple[Store, str, str]) -> None:

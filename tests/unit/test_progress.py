@@ -17,8 +17,8 @@ class Clock:
         return self.now
 
 
-def shown(progress: Progress) -> list[list[str]]:
-    console = Console(file=io.StringIO(), width=200, record=True)
+def shown(progress: Progress, width: int = 200) -> list[list[str]]:
+    console = Console(file=io.StringIO(), width=width, record=True)
     console.print(progress.table())
     return [line.split() for line in console.export_text().splitlines() if line.strip()]
 
@@ -46,6 +46,17 @@ def test_a_row_for_each_job() -> None:
     assert len(shown(progress)) == 2
     progress.done("arm64/last")
     assert not shown(progress)
+
+
+def test_narrow_terminal_cuts_the_longest_text_alone() -> None:
+    progress, _, _ = plain()
+    progress.step(
+        "x86_64/last", "apply", "0025-x86-ftrace-Do-not-unwind-the-last-steps-of-return_to_handler.patch", count="25 cases"
+    )
+    head, row = shown(progress, 60)
+    assert head == ["job", "stage", "elapsed", "left", "done", "red"]
+    assert row[:5] == ["x86_64/last", "apply", "0:00", "25", "cases"]
+    assert row[5].startswith("0025-x86") and row[5].endswith("…")
 
 
 def test_without_a_terminal_a_line_now_and_then() -> None:

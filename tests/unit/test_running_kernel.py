@@ -76,6 +76,19 @@ def test_another_kernel_or_another_module(tmp_path: Path, answer: str, why: str)
     assert why in diagnostic
 
 
+def test_failure_shows_what_the_guest_answered(tmp_path: Path) -> None:
+    script = Script(commands={"boot:identity": (says("none /sys/kernel/notes\n"), exits(0))})
+    with FakePlace(script).guest(tmp_path) as guest:
+        guest.wait_for_agent()
+        result = identity.prove(guest, kernel())
+    assert (result.log, result.seconds > 0) == ("none /sys/kernel/notes\n", True)
+
+
+def test_five_modules_are_all_named(tmp_path: Path) -> None:
+    wanted = {f"kernel/{number}.ko": OURS for number in range(5)}
+    assert ask(tmp_path, RUNNING, kernel(modules=wanted))[1].endswith(": " + ", ".join(wanted))
+
+
 def test_many_modules_are_not_all_named(tmp_path: Path) -> None:
     wanted = {f"kernel/{number}.ko": OURS for number in range(8)}
     outcome, diagnostic = ask(tmp_path, RUNNING, kernel(modules=wanted))

@@ -134,7 +134,7 @@ def page(report: RunReport) -> Page:
         again=resume(report),
         verdict=_verdict(report),
         error=report.cut_short,
-        green=bool(report.finished and report.finished.exit_code == 0),
+        green=report.exit_code == 0,
         counts=report.count(),
         suites=suites,
         jobs=tuple(_job(report, job, suites, logs[job.key], links) for job in jobs),
