@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from harness import arch, kernel, tree
+from harness import arch, kernel, paths, tree
 from harness.cache import Cache
+from harness.guest import initramfs
+from harness.guest.userland import Userland
+from harness.model import Kernel
 from tests import fake
 from tests.conftest import default_signals
 
@@ -157,6 +160,32 @@ def test_prebuilt_kernel_in_the_cache_beside_a_build_that_hangs(bench: Bench) ->
     bench.commit("main.c", "int changed;\n")
     hanging, _ = bench.start_hanging()
     assert kernel.adopt(*words, Cache(bench.cache.root)) == (first, True)
+    assert hanging.process.poll() is None
+
+
+def test_guest_of_a_cached_kernel_beside_a_build_that_hangs(
+    bench: Bench,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a run and a shell do once they have their kernel."""
+    busybox = bench.path / "busybox"
+    busybox.write_text("a program")
+    monkeypatch.setattr(initramfs, "userland", lambda target, cache: Userland(busybox, busybox))
+    monkeypatch.setattr(paths, "GUEST", bench.path / "guest")
+    (bench.path / "guest").mkdir()
+    assert bench.start().status == 0
+    commit = tree.resolve(f"git:{bench.repository}#main", bench.cache).commit
+    (digest,) = (path.name for path in (bench.cache.root / "kernels").iterdir())
+    bench.commit("main.c", "int changed;\n")
+    hanging, _ = bench.start_hanging()
+    for made in (False, True):
+        cache = Cache(bench.cache.root)
+        built = cache.read_record("kernels", digest, Kernel)
+        assert built
+        words = (built, commit, arch.load("x86_64"), ["gcc"], cache)
+        guest, cached = initramfs.build_initramfs(*words)
+        assert guest.path.is_file()
+        assert cached == made
     assert hanging.process.poll() is None
 
 
