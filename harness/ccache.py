@@ -6,6 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from harness import process
 from harness.cache import Cache
 
@@ -40,6 +42,37 @@ def folder() -> Path | None:
     found.mkdir(parents=True, exist_ok=True)
     (found / CONFIG).touch()
     return found
+
+
+class Usage(Struct, frozen=True):
+    """What it keeps on this machine, for every build that goes through it."""
+
+    folder: Path
+    size: int
+    """Bytes."""
+    files: int
+    limit: str
+    """At which it removes what was not used for longest by itself, as its configuration has it."""
+    last_used: float
+    """In seconds since 1970."""
+
+
+def usage() -> Usage | None:
+    """None without ccache, or with one that does not say."""
+    if process.which("ccache") is None:
+        return None
+    output = process.run(["ccache", "--print-stats"], check=False).stdout
+    lines = (line.partition("\t") for line in output.splitlines())
+    figures = {name: int(value) for name, _, value in lines if value.isdecimal()}
+    if "cache_size_kibibyte" not in figures:
+        return None
+    return Usage(
+        folder=Path(_setting("cache_dir")),
+        size=figures["cache_size_kibibyte"] << 10,
+        files=figures.get("files_in_cache", 0),
+        limit=_setting("max_size"),
+        last_used=figures.get("stats_updated_timestamp", 0),
+    )
 
 
 def settings(cache: Cache, statistics: Path, files: Sequence[Path]) -> dict[str, str]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-
 from harness.cache import Cache
 
 _KIND = "durations"
-_saving = threading.Lock()
 
 
 class Durations:
@@ -28,7 +25,7 @@ class Durations:
 
     def save(self) -> None:
         """Add what was noted to what others have saved since."""
-        with _saving:
+        with self._cache.making(f"records/{_KIND}", "noting how long things took"):
             self._cache.write_record(_KIND, self._arch, {**self._read(), **self._noted})
 
     def _read(self) -> dict[str, float]:

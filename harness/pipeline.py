@@ -23,7 +23,7 @@ from harness.errors import HarnessError, UserError
 from harness.guest import HERE
 from harness.guest.initramfs import SELFTESTS
 from harness.hosts import Fleet
-from harness.job import Context, Job, away
+from harness.job import Context, Job, away, space
 from harness.keys import key
 from harness.model import AppliedSeries, Point
 from harness.progress import Progress
@@ -42,8 +42,8 @@ class Prepared(Struct, frozen=True):
 
     context: Context
     cores: int
-    unlock: Callable[[], None]
-    """Called when nothing is left to build: others may, from then on."""
+    all_built: Callable[[], None]
+    """Called when nothing is left to build: runs that wait for that (--wait) begin to build."""
 
     def test(self, points: Sequence[Point], built: Callable[[], None] = lambda: None) -> None:
         """Build and test all that was asked for at these points, less what was done before. What comes of it is in the journal.
@@ -54,6 +54,7 @@ class Prepared(Struct, frozen=True):
             errands = away.tasks(context, points)
             Scheduler(self.cores, slots={away.PLACE: len(errands)}).run(errands)
             return
+        space.check(context, points)
         scheduler = Scheduler(self.cores, slots=context.fleet.slots)
         try:
             scheduler.run(_tasks(context, points, built))
@@ -70,7 +71,7 @@ def everything(prepared: Prepared) -> None:
     request = prepared.context.request
     made = [series.points.make(number, request.series, prepared.context.applied) for number in request.points]
     _announce(prepared.context, made)
-    prepared.test(made, prepared.unlock)
+    prepared.test(made, prepared.all_built)
 
 
 def _announce(context: Context, points: Sequence[Point]) -> None:
@@ -89,7 +90,7 @@ def run(
 
     Raises UserError before anything was started; later errors are part of the report."""
     read_known()  # so that a damaged file is said before anything is started
-    with _cluster(request) as cluster, cache.lock() as unlock:
+    with _cluster(request) as cluster, cache.opened() as built:
         directory = rundir.create(out, request.series.name)
         said = journal.RunStarted(
             journal.now(),
@@ -102,7 +103,8 @@ def run(
             _expected(request),
         )
         with Journal(directory) as events:
-            setting = _Setting(request, cache, cluster, RunReport(directory), events, progress, unlock)
+            rest = (events, progress, built)
+            setting = _Setting(request, cache, cluster, RunReport(directory), *rest)
             return _perform(setting, said, plan, history)
 
 
@@ -114,7 +116,7 @@ def resume(
     Raises UserError if the series, or what is expected of it, is another one by now."""
     expected = _expected(request)
     # Read only when nobody else can write it any more.
-    with _cluster(request) as cluster, cache.lock() as unlock, Journal(directory) as events:
+    with _cluster(request) as cluster, cache.opened() as built, Journal(directory) as events:
         before = read_run(directory)
         if before.started is None or before.started.digest != request.series.digest:
             raise UserError(f"{request.series.name} is not what it was when {directory} began", hint="start a new run")
@@ -123,7 +125,8 @@ def resume(
             raise UserError(f"what is expected of {request.series.name} is not what it was when {directory} began", hint=hint)
         said = journal.RunResumed(journal.now())
         before.add(said)
-        return _perform(_Setting(request, cache, cluster, before, events, progress, unlock), said, plan, history)
+        setting = _Setting(request, cache, cluster, before, events, progress, built)
+        return _perform(setting, said, plan, history)
 
 
 def _expected(request: Request) -> str:
@@ -159,13 +162,14 @@ class _Setting(Struct, frozen=True):
     before: RunReport
     events: Journal
     progress: Progress
-    unlock: Callable[[], None]
+    all_built: Callable[[], None]
 
 
 def _perform(setting: _Setting, said: journal.Event, plan: Plan, history: History | None) -> RunReport:
     code, error = 0, ""
     try:
         setting.events.write(said)
+        setting.cache.say = setting.progress.say
         artefacts = shared.opened(setting.request.shared, setting.cache, setting.progress.say)
         with artefacts as setting.cache.shared, _prepared(setting) as prepared:
             plan(prepared)
@@ -229,7 +233,7 @@ def _prepared(setting: _Setting) -> Iterator[Prepared]:
         context = Context(
             request, cache, source, applied, before, setting.events, progress, jobserver, selftests, fleet, setting.cluster, news
         )
-        yield Prepared(context, cores, setting.unlock)
+        yield Prepared(context, cores, setting.all_built)
 
 
 def _tasks(context: Context, points: Sequence[Point], built: Callable[[], None]) -> list[Task]:

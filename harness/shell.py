@@ -28,13 +28,14 @@ class Shell:
         (job,) = report.jobs.values()
         (self._arch,) = request.archs
         assert job.facts.kernel and job.facts.selftests
+        cache.session.use(f"kernels/{job.facts.kernel}")
         built = cache.read_record("kernels", job.facts.kernel, Kernel)
-        assert built
+        if built is None:
+            hint = "`harness cache prune` removed it just now: run the command again"
+            raise InfrastructureError("the kernel is not in the cache any more", hint=hint)
         self._vmlinux = built.vmlinux
         compiler = kernel.detect(self._arch, request.options.toolchain).compiler
-        with cache.lock():
-            selftests = job.facts.selftests
-            initramfs, _ = guest.build_initramfs(built, selftests, self._arch, compiler, cache)
+        initramfs, _ = guest.build_initramfs(built, job.facts.selftests, self._arch, compiler, cache)
         self._boot = Boot(built.image, initramfs.path, QUIET, memory=guest.room_for(initramfs.path))
         self._accelerator = HERE.accelerator(self._arch, self._boot, cache, request.options.accel)
         self._host = Host(self._arch, cache, HERE.key(self._arch))

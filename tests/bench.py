@@ -162,7 +162,7 @@ def overhead() -> list[Figure]:
         fragment = out / "cold.config"
         fragment.write_text(f"# a digest of its own: {time.time()}\nCONFIG_FTRACE=y\n")
         target, base = arch.load(ARCH), tree.resolve(tree.default_spec(()), cache)
-        source = tree.Store(cache).work_tree("build", base.commit)
+        source = tree.move(tree.Store(cache), "build", base.commit)
         build = source.parent / f"{ARCH}-gcc"
         process.run(["rm", "-rf", build])
         ours = harness("--suite", "kunit", "--config", str(fragment), out=out)

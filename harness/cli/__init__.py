@@ -9,12 +9,12 @@ from types import FrameType
 import click
 from rich.markup import escape
 
-from harness.cli import doctor, jobs, known, logs, series
+from harness.cli import cache, doctor, jobs, known, logs, series
 from harness.cli.root import ERR, cli
 from harness.errors import HarnessError
 from harness.logs.lines import clean_text
 
-__all__ = ["cli", "doctor", "jobs", "known", "logs", "main", "series"]
+__all__ = ["cache", "cli", "doctor", "jobs", "known", "logs", "main", "series"]
 
 
 def main() -> None:

@@ -91,7 +91,7 @@ def series_check(spec: str, mbox: Path | None, tree_spec: str | None, as_json: b
     where = Cache(cache)
     found = series.load(spec, where, mbox)
     sandbox.enter(Sandbox.AUTO, where)
-    with where.lock():
+    with where.opened():
         source = tree.resolve(tree.spec_for(tree_spec, found), where)
         verdict = series.check(found, source, where)
     if as_json:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from harness import paths, process
 from harness.arch import Arch
-from harness.cache import Cache, file_digest
+from harness.cache import Cache, file_digest, sizes
 from harness.guest import cpio
-from harness.guest.userland import userland
+from harness.guest.userland import Userland, userland
 from harness.keys import key
 from harness.model import Initramfs, Kernel
 from harness.tree import Store
@@ -46,35 +46,55 @@ def build_initramfs(kernel: Kernel, commit: str, arch: Arch, compiler: Sequence[
         shell=file_digest(programs.shell),
         files={str(path.relative_to(paths.GUEST)): file_digest(path) for path in ours},
     )
+    cache.session.use(f"{_KIND}/{digest}")
     path = cache.directory(_KIND) / digest
-    if _whole(path, cache) or _fetched(path, cache):
-        _share(path, cache)
-        return Initramfs(path, digest), True
-    with cache.scratch() as scratch:
-        store.archive(commit, SELFTESTS, scratch / "selftests")
-        draft = scratch / "initramfs"
-        with draft.open("wb") as file:
-            root = cpio.Writer(file)
-            for folder in _FOLDERS:
-                root.directory(folder)
-            root.add("bin/busybox", programs.busybox.read_bytes(), executable=True)
-            # A file of its own: /proc/<pid>/maps names the file, and a uprobe test looks for a shell there.
-            root.add("bin/sh", programs.shell.read_bytes(), executable=True)
-            for source in ours:
-                if source.suffix == ".c":
-                    program = scratch / source.stem
-                    include: list[str | Path] = ["-isystem", kernel.headers, "-include", kernel.headers / "nolibc" / "nolibc.h"]
-                    process.run([*compiler, *_FREESTANDING, *include, "-o", program, source])
-                    root.add(f"bin/{source.stem}", program.read_bytes(), executable=True)
-                elif source.suffix != ".h":
-                    root.add(_place(source), source.read_bytes(), executable=source.parent.name != "etc")
-            root.tree(scratch / "selftests", SELFTESTS)
-            if (modules := kernel.modules / "lib" / "modules").is_dir():
-                root.tree(modules, "lib/modules")
-            root.close()
-        _keep(draft, path, cache)
+    if not _whole(path, cache):
+        with cache.making(f"{_KIND}/{digest}", f"making the initramfs of {arch.name}"):
+            # Another process may have made it in the meantime.
+            if not _whole(path, cache) and not _fetched(path, cache):
+                with cache.scratch() as scratch:
+                    draft = scratch / "initramfs"
+                    store.archive(commit, SELFTESTS, scratch / "selftests")
+                    _write(draft, scratch, kernel, compiler, programs, ours)
+                    _keep(draft, path, cache)
+                _share(path, cache)
+                sizes.note(cache, arch.name, initramfs=path.stat().st_size)
+                return Initramfs(path, digest), False
     _share(path, cache)
-    return Initramfs(path, digest), False
+    return Initramfs(path, digest), True
+
+
+def _write(
+    draft: Path,
+    scratch: Path,
+    kernel: Kernel,
+    compiler: Sequence[str],
+    programs: Userland,
+    ours: Sequence[Path],
+) -> None:
+    """Write the initramfs `draft`, with the selftests that are in `scratch`."""
+    nolibc = kernel.headers / "nolibc" / "nolibc.h"
+    include: list[str | Path] = ["-isystem", kernel.headers, "-include", nolibc]
+    with draft.open("wb") as file:
+        root = cpio.Writer(file)
+        for folder in _FOLDERS:
+            root.directory(folder)
+        root.add("bin/busybox", programs.busybox.read_bytes(), executable=True)
+        # A file of its own: /proc/<pid>/maps names the file, and a uprobe test looks for a shell
+        # there.
+        root.add("bin/sh", programs.shell.read_bytes(), executable=True)
+        for source in ours:
+            if source.suffix == ".c":
+                program = scratch / source.stem
+                process.run([*compiler, *_FREESTANDING, *include, "-o", program, source])
+                root.add(f"bin/{source.stem}", program.read_bytes(), executable=True)
+            elif source.suffix != ".h":
+                executable = source.parent.name != "etc"
+                root.add(_place(source), source.read_bytes(), executable=executable)
+        root.tree(scratch / "selftests", SELFTESTS)
+        if (modules := kernel.modules / "lib" / "modules").is_dir():
+            root.tree(modules, "lib/modules")
+        root.close()
 
 
 def _keep(draft: Path, path: Path, cache: Cache) -> None:

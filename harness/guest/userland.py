@@ -33,12 +33,22 @@ def userland(arch: Arch, cache: Cache) -> Userland:
 
 def _program(name: str, package: str, arch: Arch, cache: Cache) -> Path:
     """A program of a package, fetched once."""
-    folder = cache.directory("downloads") / "-".join(filter(None, [name, arch.debian.suite, arch.debian.arch]))
+    own = "-".join(filter(None, [name, arch.debian.suite, arch.debian.arch]))
+    cache.session.use(f"downloads/{own}")
+    folder = cache.directory("downloads") / own
     found = folder / "bin" / name
-    if found.exists():
-        return found
+    if not found.exists():
+        with cache.making(f"downloads/{own}", f"downloading {package} for {arch.debian.arch}"):
+            if not found.exists():
+                _fetch(name, package, arch, cache, folder)
+    return found
+
+
+def _fetch(name: str, package: str, arch: Arch, cache: Cache, folder: Path) -> None:
+    """Fill `folder`."""
     if not packages.apt_is_here():
-        raise InfrastructureError(f"no static {name} for {arch.name}", hint=f"put one at {found}")
+        hint = f"put one at {folder}/bin/{name}"
+        raise InfrastructureError(f"no static {name} for {arch.name}", hint=hint)
     with cache.publish(folder) as draft, cache.scratch() as scratch:
         options = _private_apt(arch.debian, scratch)
         # One list of several may be out of step on a mirror; what counts is whether the package can be had.
@@ -54,7 +64,6 @@ def _program(name: str, package: str, arch: Arch, cache: Cache) -> Path:
         if not (draft / "bin" / name).exists():  # Debian 13 has merged /bin into /usr/bin
             (draft / "bin").mkdir(exist_ok=True)
             (draft / "usr" / "bin" / name).rename(draft / "bin" / name)
-    return found
 
 
 def _private_apt(debian: Debian, scratch: Path) -> list[str]:

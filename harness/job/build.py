@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from harness import kernel, series
+from harness import kernel, series, tree
 from harness.arch import Arch
 from harness.errors import UserError
 from harness.job.context import Built, Context
@@ -74,7 +74,7 @@ def _adopt(
     given, cached = kernel.adopt(wanted, arch, toolchain, point.commit, context.cache)
     check_same(reporter, JobFacts(kernel=given.digest))
     if own := context.request.series.fragment:
-        sources = functools.partial(context.store.sources, point.commit)
+        sources = functools.partial(tree.sources, context.store, point.commit)
         try:
             kconfig.prove(given.config, arch, [own], [own], (), sources, toolchain)
         except kernel.ConfigNotProved as failure:

@@ -1,9 +1,10 @@
 """From a commit to a kernel: the toolchain, a configuration that is proved, the build."""
 
-from harness.kernel.build import BuildFailed, build
+from harness.kernel.build import build, digest_for
 from harness.kernel.given import Given, adopt, version_of
 from harness.kernel.jobserver import Jobserver
 from harness.kernel.kconfig import ConfigNotProved, fragments_for, read_fragment
+from harness.kernel.make import BuildFailed
 from harness.kernel.symbols import Symbols
 from harness.kernel.toolchain import AUTO, Toolchain, choose, detect, programs
 from harness.kernel.warnings import new as new_warnings
@@ -20,6 +21,7 @@ __all__ = [
     "build",
     "choose",
     "detect",
+    "digest_for",
     "fragments_for",
     "new_warnings",
     "programs",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 
-from harness.cache import Cache, file_digest
+from harness.cache import Cache, Shared, file_digest
 from harness.kernel import identity
 from harness.model import Kernel, from_json, to_json
 
@@ -16,23 +17,37 @@ _RECORD = "kernel.json"
 
 
 def find(home: Path, cache: Cache) -> tuple[Kernel | None, str]:
-    """The kernel in the folder `home`, whose name is the digest; if it is missing or rejected, the shared cache's copy. None if
-    no kernel's image and modules can be proved to be those that were built, with the reason why the local one was rejected."""
+    """The kernel in the folder `home`, whose name is the digest. None if it is not there, or if its
+    image and modules cannot be proved to be those that were built, with the reason."""
+    cache.session.use(f"{_KIND}/{home.name}")
     known = cache.read_record(_KIND, home.name, Kernel)
-    why = ""
-    if known is not None and known.directory == home:
-        why = _unproved(known, home.name, cache)
-        if not why:
-            _share(known, cache)
-            return known, ""
-    fetched = _fetched(home, cache)
-    if fetched is not None:
-        cache.write_record(_KIND, home.name, fetched)
-    return fetched, why
+    if known is None or known.directory != home:
+        return None, ""
+    if why := _unproved(known, home.name, cache):
+        return None, why
+    _share(known, cache)
+    return known, ""
+
+
+def fetch(home: Path, cache: Cache) -> Kernel | None:
+    """The kernel from the shared cache, if it has one that can be proved; it is in `home` then."""
+    if cache.shared is None:
+        return None
+    with making(home.name, "fetching a kernel from the shared cache", cache):
+        found, _ = find(home, cache)  # another process may have fetched it, or built it
+        if found is None and (found := _fetched(home, cache, cache.shared)):
+            cache.write_record(_KIND, home.name, found)
+        return found
+
+
+def making(digest: str, what: str, cache: Cache) -> AbstractContextManager[None]:
+    """Be the only one who makes the kernel `digest`."""
+    return cache.making(f"{_KIND}/{digest}", what)
 
 
 def keep(kernel: Kernel, cache: Cache) -> None:
     """For us, and for others, unless they have it."""
+    cache.session.use(f"{_KIND}/{kernel.digest}")
     cache.write_record(_KIND, kernel.digest, kernel)
     _share(kernel, cache)
 
@@ -55,7 +70,10 @@ def _unproved(kernel: Kernel, digest: str, cache: Cache) -> str:
 
 def _share(kernel: Kernel, cache: Cache) -> None:
     if cache.shared is not None:
-        (kernel.directory / _RECORD).write_bytes(to_json(kernel))
+        with cache.scratch() as scratch:
+            (scratch / _RECORD).write_bytes(to_json(kernel))
+            # By renaming: other processes may be sharing it as well.
+            (scratch / _RECORD).rename(kernel.directory / _RECORD)
         cache.shared.store(_KIND, kernel.digest, kernel.directory)
 
 
@@ -63,18 +81,16 @@ class _NobodyHasIt(Exception):
     pass
 
 
-def _fetched(home: Path, cache: Cache) -> Kernel | None:
-    if cache.shared is None:
-        return None
+def _fetched(home: Path, cache: Cache, shared: Shared) -> Kernel | None:
     with contextlib.suppress(_NobodyHasIt, FileNotFoundError, msgspec.DecodeError), cache.publish(home) as draft:
-        if not cache.shared.fetch(_KIND, home.name, draft):
+        if not shared.fetch(_KIND, home.name, draft):
             raise _NobodyHasIt
         found = from_json((draft / _RECORD).read_bytes(), Kernel)
         # Its paths are those of the machine that built it.
         paths = {name: value for name, value in msgspec.structs.asdict(found).items() if isinstance(value, Path)}
         drafted = {name: draft / path.relative_to(found.directory) for name, path in paths.items()}
         if _unproved(msgspec.structs.replace(found, **drafted), home.name, cache):
-            cache.shared.reject(_KIND, home.name)
+            shared.reject(_KIND, home.name)
             raise _NobodyHasIt
         moved = {name: home / path.relative_to(found.directory) for name, path in paths.items()}
         return msgspec.structs.replace(found, **moved)

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from harness import ccache, paths, process
+from harness import paths, tree
 from harness.arch import Arch
-from harness.cache import Cache, digest_of, file_digest
-from harness.errors import CommandFailed, HarnessError, InfrastructureError
-from harness.kernel import artefact, identity, inputs, kconfig, opaque
-from harness.kernel.compilation import FULL, Compilation, Progress, first_error
+from harness.cache import Cache, contents, file_digest, sessions, sizes
+from harness.errors import CommandFailed, HarnessError
+from harness.kernel import artefact, kconfig, make, opaque
+from harness.kernel.compilation import Progress
 from harness.kernel.jobserver import Jobserver
+from harness.kernel.make import Job
 from harness.kernel.toolchain import Toolchain
 from harness.kernel.warnings import Standing
 from harness.keys import key
-from harness.model import Kernel, KernelConfig, Point
+from harness.model import Kernel, Point
 from harness.tree import Store
 
 _RECIPE = 8
@@ -33,31 +35,21 @@ _ENDED = (1, 2)
 """The statuses of a command that failed and ended by itself: make removes the targets of recipes that fail."""
 
 
-class BuildFailed(HarnessError):
-    """The kernel does not build: a red case of the job. The message is the first error, with its file."""
+class _Wanted(Struct, frozen=True):
+    """What `build` is asked for."""
 
-
-class _Job(Struct, frozen=True):
-    """The inputs of one build and the folders that it uses."""
-
+    point: Point
     arch: Arch
+    fragments: Sequence[Path]
     toolchain: Toolchain
     cache: Cache
-    source: Path
-    output: Path
-    log: Path
-    jobserver: Jobserver
-    progress: Progress
+    directory: Path
+    required: Sequence[Path]
+    unproved: Sequence[Path]
 
     @property
-    def modules(self) -> Path:
-        """The folder in which our own modules are built. It is always the same, so that equal kernels have identical modules."""
-        return self.source.parent / f"{self.output.name}-modules"
-
-    def make(self, cached: bool) -> list[str | Path]:
-        """The start of make's command line; with compilers behind ccache if `cached`."""
-        variables = self.toolchain.compile_variables if cached else self.toolchain.variables
-        return ["nice", "-n", "19", "make", "-C", self.source, f"O={self.output}", *variables, "LOCALVERSION="]
+    def log(self) -> Path:
+        return self.directory / "build.log"
 
 
 def build(
@@ -78,12 +70,34 @@ def build(
     `directory` gets `.config`, and `build.log` with make's output behind the line that repeats it. `required` and `unproved` are
     those of `kconfig.configure`; `progress` is called as objects are compiled. Raises ConfigNotProved, BuildFailed, and
     InfrastructureError for a full disk and for an image that is not made from its vmlinux even in a clean build."""
-    log = directory / "build.log"
-    store = Store(cache)
-    digest = key(
+    wanted = _Wanted(point, arch, fragments, toolchain, cache, directory, required, unproved)
+    home = cache.root / "kernels" / digest_for(point, arch, fragments, toolchain, cache)
+    known, _ = artefact.find(home, cache)
+    if found := known or artefact.fetch(home, cache):
+        return _taken(found, wanted), True
+    cache.start_building()
+    with artefact.making(home.name, f"building the kernel {arch.name}/{point.name}", cache):
+        # Another process may have built it in the meantime.
+        known, distrust = artefact.find(home, cache)
+        if known:
+            return _taken(known, wanted), True
+        kernel = _made(wanted, home.name, jobserver, progress, distrust)
+        artefact.keep(kernel, cache)
+        return kernel, False
+
+
+def digest_for(
+    point: Point,
+    arch: Arch,
+    fragments: Sequence[Path],
+    toolchain: Toolchain,
+    cache: Cache,
+) -> str:
+    """The digest of everything that the kernel is made from."""
+    return key(
         "kernel",
         _RECIPE,
-        tree=store.content(point.commit, arch.kernel.folders),
+        tree=Store(cache).content(point.commit, arch.kernel.folders),
         build=arch.kernel,
         compiler=toolchain.version,
         variables=toolchain.variables,
@@ -92,29 +106,46 @@ def build(
         named=[(path, file_digest(path)) for path in kconfig.named_files(fragments)],
         modules={path.name: file_digest(path) for path in paths.MODULES.iterdir()},
     )
-    home = cache.root / "kernels" / digest
-    known, distrust = artefact.find(home, cache)
-    if known:
-        shutil.copy2(known.config, directory / ".config")
-        # Its content is the same, but this point may ask more of it.
-        kconfig.prove(known.config, arch, fragments, required, unproved, lambda: store.sources(point.commit), toolchain)
-        log.write_text(f"# nothing to build: kernel {digest} is in the cache\n")
-        return known, True
 
-    start = time.monotonic()
-    source = store.sources(point.commit)
-    output = source.parent / f"{arch.name}-{toolchain.kind}"
-    job = _Job(arch, toolchain, cache, source, output, log, jobserver, progress)
-    unseen = opaque.find(source, arch.kernel.folders)
-    _forget_if_stale(output, unseen)
-    with _marked(output):
-        kernel = _built(job, point, fragments, required, unproved, digest, unseen, directory)
+
+def _taken(known: Kernel, wanted: _Wanted) -> Kernel:
+    """A kernel that is there. Its content is the same, but this point may ask more of it."""
+    shutil.copy2(known.config, wanted.directory / ".config")
+    proved = (wanted.fragments, wanted.required, wanted.unproved)
+    sources = functools.partial(tree.sources, Store(wanted.cache), wanted.point.commit)
+    kconfig.prove(known.config, wanted.arch, *proved, sources, wanted.toolchain)
+    wanted.log.write_text(f"# nothing to build: kernel {known.digest} is in the cache\n")
+    return known
+
+
+def _made(
+    wanted: _Wanted,
+    digest: str,
+    jobserver: Jobserver,
+    progress: Progress,
+    distrust: str,
+) -> Kernel:
+    """Build the kernel. `distrust` is the reason why the one in the cache is not taken."""
+    arch, toolchain, cache = wanted.arch, wanted.toolchain, wanted.cache
+    with tree.sources(Store(cache), wanted.point.commit) as source:
+        output = source.parent / f"{arch.name}-{toolchain.kind}"
+        name = str(output.relative_to(cache.root))
+        where = f"building {arch.name}/{wanted.point.name} in {name}"
+        with cache.making(name, where):
+            start = time.monotonic()  # waiting for other builds does not count
+            sessions.stamp(cache.root, name)
+            job = Job(arch, toolchain, cache, source, output, wanted.log, jobserver, progress)
+            unseen = opaque.find(source, arch.kernel.folders)
+            _forget_if_stale(output, unseen)
+            with _marked(output):
+                kernel = _built(job, wanted, digest, unseen)
+            folders = {"kernel": kernel.directory, "build": output}
+            taken = {name: contents.disk_size(path) for name, path in folders.items()}
+            sizes.note(cache, arch.name, **taken)
     if distrust:
-        with log.open("a") as file:
+        with wanted.log.open("a") as file:
             file.write(f"# made again: kernel {digest} was in the cache, but {distrust}\n")
-    kernel = msgspec.structs.replace(kernel, seconds=time.monotonic() - start)
-    artefact.keep(kernel, cache)
-    return kernel, False
+    return msgspec.structs.replace(kernel, seconds=time.monotonic() - start)
 
 
 @contextlib.contextmanager
@@ -137,28 +168,23 @@ def _mark(output: Path) -> Path:
     return output.with_name(f"{output.name}.unfinished")
 
 
-def _built(
-    job: _Job,
-    point: Point,
-    fragments: Sequence[Path],
-    required: Sequence[Path],
-    unproved: Sequence[Path],
-    digest: str,
-    unseen: opaque.Opaque,
-    directory: Path,
-) -> Kernel:
+def _built(job: Job, wanted: _Wanted, digest: str, unseen: opaque.Opaque) -> Kernel:
     store, source, output = Store(job.cache), job.source, job.output
     arch, toolchain = job.arch, job.toolchain
+    proved = (wanted.required, wanted.unproved)
+    commit = wanted.point.commit
     try:
-        made_from = store.configuration(point.commit)
-        config = kconfig.configure(source, output, arch, fragments, toolchain, required, unproved, made_from)
+        made_from = store.configuration(commit)
+        words = (source, output, arch, wanted.fragments, toolchain, *proved)
+        config = kconfig.configure(*words, made_from)
     except CommandFailed as error:
-        _blame_disk(error, output)
-        raise kconfig.ConfigNotProved(f"the tree cannot be configured: {error.message}", hint=error.output) from error
+        make.blame_disk(error, output)
+        message = f"the tree cannot be configured: {error.message}"
+        raise kconfig.ConfigNotProved(message, hint=error.output) from error
     finally:
         if (output / ".config").exists():
-            shutil.copy2(output / ".config", directory / ".config")
-    return _compiled(job, config, digest, store.tree(point.commit), unseen)
+            shutil.copy2(output / ".config", wanted.directory / ".config")
+    return make.compiled(job, config, digest, store.tree(commit), unseen)
 
 
 def _forget_if_stale(output: Path, unseen: opaque.Opaque) -> None:
@@ -171,136 +197,3 @@ def _forget_if_stale(output: Path, unseen: opaque.Opaque) -> None:
         shutil.rmtree(output, ignore_errors=True)
         output.parent.mkdir(parents=True, exist_ok=True)
         stamp.write_text(unseen.digest)
-
-
-def _names(output: Path, unseen: opaque.Opaque) -> Path:
-    """A file for ccache, which looks at what was included and never at what would be included now."""
-    path = output.with_name(f"{output.name}.headers")
-    path.write_text(unseen.names)
-    return path
-
-
-def _compiled(job: _Job, config: KernelConfig, digest: str, tree: str, unseen: opaque.Opaque) -> Kernel:
-    """Build the kernel and put it into the cache. If the image does not match its vmlinux, build it once more, from nothing and
-    without ccache."""
-    try:
-        return _attempt(job, config, digest, tree, unseen, cached=job.toolchain.ccache and not unseen.unknown)
-    except identity.NotProved:
-        keep = (job.output / ".config").read_bytes()
-        shutil.rmtree(job.output)
-        job.output.mkdir()
-        (job.output / ".config").write_bytes(keep)
-    try:
-        return _attempt(job, config, digest, tree, unseen, cached=False)
-    except identity.NotProved as error:
-        raise InfrastructureError(error.message, hint=error.hint) from error
-
-
-def _attempt(job: _Job, config: KernelConfig, digest: str, tree: str, unseen: opaque.Opaque, cached: bool) -> Kernel:
-    """Compile the kernel, prove its identity and put it into the cache. Raises identity.NotProved and the errors of `build`."""
-    standing = Standing(job.source, job.output)
-    compiled = Compilation(job.log, job.progress, job.jobserver, job.output, standing)
-    for header in unseen.unknown if job.toolchain.ccache else ():
-        compiled.note(f"built without ccache: it is not known which files the assembler reads because of {header}")
-    make = job.make(cached)
-    try:
-        with job.cache.scratch() as scratch:
-            settings = (
-                ccache.settings(job.cache, scratch / "ccache", [*unseen.files, _names(job.output, unseen)])
-                if cached
-                else ccache.NONE
-            )
-            compiled.run([*make, job.arch.kernel.target, "modules", "headers"], settings, scratch)
-            hits = _hit_rate(scratch / "ccache")
-        if foreign := inputs.outside_of_digest(job.source, job.output, job.arch.kernel.folders):
-            compiled.note(f"its digest covers the whole tree: it was built from {', '.join(foreign)} as well")
-            digest = digest_of(digest, tree)
-        home = job.cache.root / "kernels" / digest
-        with job.cache.publish(home) as draft:
-            modules = draft / "modules"
-            modules.mkdir()
-            install = [f"INSTALL_MOD_PATH={modules}", "INSTALL_MOD_STRIP=1", "modules_install"]
-            depmod = {"DEPMOD": process.which("depmod") or "depmod"}
-            compiled.run([*make, *install], depmod, modules)
-            objects, warnings = compiled.objects, standing.list()
-            # Few sources, and the user's settings of ccache would hold for them.
-            plain, alone = job.make(cached=False), {**depmod, **ccache.NONE}
-            modules_error = _add_our_modules(compiled, plain, install, alone, modules, job.modules)
-            for link in draft.glob("modules/lib/modules/*/build"):
-                link.unlink()
-            _keep_files(job, draft)
-            kernel_release = (job.output / "include/config/kernel.release").read_text().strip()
-            image = Path(job.arch.kernel.image).name
-            build_id = identity.prove(draft / image, draft / "vmlinux", job.cache)
-            module_ids = identity.module_ids(modules)
-    except FileNotFoundError as error:
-        hint = f"qemu/{job.arch.name}.toml: kernel.image"
-        raise BuildFailed(f"the build left no {error.filename}", hint=hint) from error
-    except CommandFailed as error:
-        _blame_disk(error, job.output)
-        text = error.output.replace(f"{job.source}/", "")  # the same on every machine
-        raise BuildFailed(first_error(text) or error.message, hint=text[-2000:]) from error
-    return Kernel(
-        arch=job.arch.name,
-        digest=digest,
-        directory=home,
-        release=kernel_release,
-        image=home / image,
-        vmlinux=home / "vmlinux",
-        modules=home / "modules",
-        headers=home / "include",
-        config=home / ".config",
-        config_digest=config.digest,
-        compiler=job.toolchain.version,
-        objects=objects,
-        seconds=0.0,
-        warnings=warnings,
-        ccache=hits,
-        modules_error=modules_error,
-        build_ids=(build_id,),
-        module_ids=module_ids,
-    )
-
-
-def _keep_files(job: _Job, draft: Path) -> None:
-    output, source = job.output, job.source
-    shutil.copytree(output / "usr" / "include", draft / "include", ignore=shutil.ignore_patterns(".*"))
-    shutil.copytree(source / "tools" / "include" / "nolibc", draft / "include" / "nolibc")
-    for file in (output / job.arch.kernel.image, output / "vmlinux", output / ".config", output / "System.map"):
-        shutil.copy2(file, draft / file.name)
-
-
-def _add_our_modules(
-    compiled: Compilation,
-    make: Sequence[str | Path],
-    install: Sequence[str],
-    env: Mapping[str, str],
-    installed: Path,
-    folder: Path,
-) -> str:
-    """Build qemu/guest/modules/ in `folder` and install it beside the kernel's modules. What the kernel lacks for one of them is
-    not built (see its Kbuild). Returns the first error: a module of ours that does not fit is no fault of the kernel."""
-    shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(paths.MODULES, folder)
-    try:
-        compiled.run([*make, f"M={folder}", "modules"], env, folder, ours=True)
-        compiled.run([*make, f"M={folder}", "INSTALL_MOD_DIR=harness", *install], env, folder, installed, ours=True)
-    except CommandFailed as error:
-        _blame_disk(error, folder)
-        return (first_error(error.output) or error.message).replace(f"{folder}/", "")
-    return ""
-
-
-def _blame_disk(error: CommandFailed, output: Path) -> None:
-    if FULL in error.output:
-        raise InfrastructureError("the disk is full", hint=f"the build directory is {output}") from error
-
-
-def _hit_rate(statistics: Path) -> str:
-    """`823 of 901 (91 %)`, from the log of this build alone."""
-    if not statistics.exists():
-        return ""
-    words = [line.strip() for line in statistics.read_text().splitlines() if not line.startswith("#")]
-    hits = sum(word in ("direct_cache_hit", "preprocessed_cache_hit") for word in words)
-    total = hits + words.count("cache_miss")
-    return f"{hits} of {total} ({100 * hits // total} %)" if total else ""

@@ -6,16 +6,16 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from harness import process
+from harness import process, tree
 from harness.arch import Arch
 from harness.cache import Cache, digest_of, file_digest
 from harness.errors import CommandFailed, UserError
-from harness.kernel import identity
+from harness.kernel import artefact, identity
 from harness.kernel.toolchain import Toolchain
 from harness.keys import key
 from harness.model import Kernel
@@ -57,23 +57,40 @@ def adopt(given: Given, arch: Arch, toolchain: Toolchain, commit: str, cache: Ca
             files=dict(_listed(folder)),
         )
         home = cache.root / "kernels" / digest
-        known = cache.read_record("kernels", digest, Kernel)
-        if known is not None and known.directory == home and _unchanged(known, image):
+        if known := _known(home, image, cache):
             return known, True
-        with cache.publish(home) as draft:
-            shutil.copyfile(image, draft / "image")
-            (draft / ".config").write_text(config)
-            modules = draft / "modules"
-            modules.mkdir()
-            if folder:
-                place = modules / "lib" / "modules" / release
-                shutil.copytree(folder, place, symlinks=True, ignore=lambda path, names: _SOURCES if Path(path) == folder else ())
-                # A package leaves that to its installation.
-                process.run(["depmod", "-b", modules, release])
-            _headers(draft / "include", arch, toolchain, commit, cache)
-    kernel = Kernel(
+        with artefact.making(digest, f"copying the kernel {given.image}", cache):
+            # Another process may have copied it in the meantime.
+            if known := _known(home, image, cache):
+                return known, True
+            with cache.publish(home) as draft:
+                _fill(draft, image, folder, release, config)
+                _headers(draft / "include", arch, toolchain, commit, cache)
+            kernel = _described(home, arch, release, config, cache)
+            cache.write_record("kernels", digest, kernel)
+            return kernel, False
+
+
+def _fill(draft: Path, image: Path, folder: Path | None, release: str, config: str) -> None:
+    shutil.copyfile(image, draft / "image")
+    (draft / ".config").write_text(config)
+    modules = draft / "modules"
+    modules.mkdir()
+    if folder:
+
+        def sources(path: str, names: list[str]) -> Sequence[str]:
+            return _SOURCES if Path(path) == folder else ()
+
+        place = modules / "lib" / "modules" / release
+        shutil.copytree(folder, place, symlinks=True, ignore=sources)
+        # A package leaves that to its installation.
+        process.run(["depmod", "-b", modules, release])
+
+
+def _described(home: Path, arch: Arch, release: str, config: str, cache: Cache) -> Kernel:
+    return Kernel(
         arch=arch.name,
-        digest=digest,
+        digest=home.name,
         directory=home,
         release=release,
         image=home / "image",
@@ -89,8 +106,15 @@ def adopt(given: Given, arch: Arch, toolchain: Toolchain, commit: str, cache: Ca
         build_ids=identity.image_ids(home / "image", cache),
         module_ids=identity.module_ids(home / "modules"),
     )
-    cache.write_record("kernels", digest, kernel)
-    return kernel, False
+
+
+def _known(home: Path, image: Path, cache: Cache) -> Kernel | None:
+    """The kernel in the cache, if it still equals the prebuilt one."""
+    cache.session.use(f"kernels/{home.name}")
+    known = cache.read_record("kernels", home.name, Kernel)
+    if known is not None and known.directory == home and _unchanged(known, image):
+        return known
+    return None
 
 
 def _unchanged(known: Kernel, image: Path) -> bool:
@@ -184,8 +208,9 @@ def _config(given: Given, image: Path, folder: Path | None, release: str, commit
 
 
 def _headers(target: Path, arch: Arch, toolchain: Toolchain, commit: str, cache: Cache) -> None:
-    source = Store(cache).sources(commit)
-    with cache.scratch() as scratch:
-        process.run(["make", "-C", source, f"O={scratch}", *toolchain.variables, "headers"], confined=(scratch,))
-        shutil.copytree(scratch / "usr" / "include", target, ignore=shutil.ignore_patterns(".*"))
-    shutil.copytree(source / "tools" / "include" / "nolibc", target / "nolibc")
+    with tree.sources(Store(cache), commit) as source, cache.scratch() as scratch:
+        variables = [f"O={scratch}", *toolchain.variables]
+        process.run(["make", "-C", source, *variables, "headers"], confined=(scratch,))
+        made = scratch / "usr" / "include"
+        shutil.copytree(made, target, ignore=shutil.ignore_patterns(".*"))
+        shutil.copytree(source / "tools" / "include" / "nolibc", target / "nolibc")

@@ -5,8 +5,10 @@ need it along, which then skip quietly. So every request is compared with `.conf
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from harness import paths, process
@@ -108,7 +110,11 @@ def configure(
         process.run([merge, "-m", "-O", output, config, *fragments], cwd=output, confined=(output,))
         process.run([*make, "olddefconfig"], confined=(output,))
         stamp.write_text(digest_of(*words, file_digest(config)))
-    prove(config, arch, fragments, required, unproved, lambda: source, toolchain)
+
+    def sources() -> AbstractContextManager[Path]:
+        return contextlib.nullcontext(source)
+
+    prove(config, arch, fragments, required, unproved, sources, toolchain)
     return KernelConfig(path=config, digest=file_digest(config))
 
 
@@ -118,10 +124,11 @@ def prove(
     fragments: Sequence[Path],
     required: Sequence[Path],
     unproved: Sequence[Path],
-    source: Callable[[], Path],
+    sources: Callable[[], AbstractContextManager[Path]],
     toolchain: Toolchain,
 ) -> None:
-    """Raises ConfigNotProved if a request of the fragments is not in `config`; `source` is asked only then, for the reason."""
+    """Raises ConfigNotProved if a request of the fragments is not in `config`; only then `sources`
+    is called, for the reason is in the tree."""
     # A later fragment overrides an earlier one, as merge_config.sh has it.
     must = {request.symbol for path in required for request in read_fragment(path, arch.name)}
     other = {request.symbol: request.value for path in unproved for request in read_fragment(path, arch.name)}
@@ -136,7 +143,8 @@ def prove(
         and not (request.optional and request.symbol not in must)
     ]
     if lost:
-        raise ConfigNotProved(_complaint(lost, source(), config, toolchain))
+        with sources() as source:
+            raise ConfigNotProved(_complaint(lost, source, config, toolchain))
 
 
 def _complaint(lost: list[SymbolRequest], source: Path, config: Path, toolchain: Toolchain) -> str:

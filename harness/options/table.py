@@ -183,7 +183,7 @@ class RunOptions(Struct, frozen=True, kw_only=True):
     # This call of the command.
 
     wait: Annotated[bool, Option(
-        "--wait", "Wait while another run builds in the cache, instead of ending.",
+        "--wait", "Build nothing while another run builds.",
         uses=Use.NOTHING, resume=Resume.NOT_RECORDED,
     )] = False
 

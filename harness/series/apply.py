@@ -9,12 +9,12 @@ from pathlib import Path
 import msgspec
 
 from harness import process
-from harness.cache import Cache, digest_of
+from harness.cache import Cache, digest_of, sessions
 from harness.errors import CommandFailed, UserError
 from harness.model import AppliedSeries, Patch, PatchResult, PatchState, Series, Tree
 from harness.series import preimages, quick, quilt
 from harness.series.commit import Commit
-from harness.tree import Store
+from harness.tree import Store, worktree
 from harness.tree.store import IDENTITY
 
 _RECIPE = "3"
@@ -38,14 +38,27 @@ def apply(series: Series, tree: Tree, cache: Cache) -> AppliedSeries:
     """Apply every patch up to the first that does not. The same series on the same tree is applied once; its commits stay in
     the store. A conflict is a result, not an error."""
     key = digest_of(_RECIPE, tree.commit, series.digest)[:16]
-    store = Store(cache)
-    known = cache.read_record("applied", key, AppliedSeries)
-    if known is None or not store.has(known.tip):
-        known = AppliedSeries(base=tree.commit, results=tuple(_apply(series, tree, store, key)) if series.patches else ())
-        cache.write_record("applied", key, known)
+    known = _known(key, cache) or _applied(series, tree, cache, key)
     # The same patches may have had other names.
     named = zip(known.results, series.patches, strict=True)
     return msgspec.structs.replace(known, results=tuple(msgspec.structs.replace(one, patch=own.name) for one, own in named))
+
+
+def _known(key: str, cache: Cache) -> AppliedSeries | None:
+    known = cache.read_record("applied", key, AppliedSeries)
+    return known if known and Store(cache).has(known.tip) else None
+
+
+def _applied(series: Series, tree: Tree, cache: Cache, key: str) -> AppliedSeries:
+    if not series.patches:
+        return AppliedSeries(base=tree.commit, results=())
+    # There is one work tree for it, and one reference for each base (quick.py).
+    with cache.making("work/apply", f"applying the series {series.name}"):
+        if known := _known(key, cache):
+            return known
+        made = AppliedSeries(tree.commit, tuple(_apply(series, tree, Store(cache), key)))
+        cache.write_record("applied", key, made)
+        return made
 
 
 def _apply(series: Series, tree: Tree, store: Store, key: str) -> list[PatchResult]:
@@ -59,7 +72,8 @@ def _apply(series: Series, tree: Tree, store: Store, key: str) -> list[PatchResu
     rest = list(zip(series.patches, commits, strict=True))[len(done) :]
     if rest:
         _fetch_base(series, tree, store)
-        source = store.work_tree("apply", tip)
+        source = worktree.move(store, "apply", tip)
+        sessions.stamp(store.cache.root, "work/apply/source")
     for patch, one in rest:
         if failed := next((one for one in results if not one.state.good), None):
             why = f"{failed.patch} does not apply"

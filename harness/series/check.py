@@ -44,7 +44,6 @@ class Verdict(Struct, frozen=True):
 
 
 def check(series: Series, tree: Tree, cache: Cache) -> Verdict:
-    """The cache must be locked."""
     store = Store(cache)
     said = remarks(series, store, tree.commit, cache)
     patches = tuple(

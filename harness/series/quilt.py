@@ -51,10 +51,13 @@ def commits(patches: Sequence[Patch]) -> list[Commit]:
 
 def keep(made: Sequence[Commit], cache: Cache) -> tuple[Patch, ...]:
     """The commits `made` as patches, in a directory of the cache."""
-    directory = cache.root / "series" / commit.digest(made)
+    name = f"series/{commit.digest(made)}"
+    directory = cache.root / name
     if not directory.exists():
-        with cache.publish(directory) as draft:
-            write(made, draft)
+        with cache.making(name, "writing the patches of a series"):
+            if not directory.exists():
+                with cache.publish(directory) as draft:
+                    write(made, draft)
     names = [one.file_name(number) for number, one in enumerate(made, 1)]
     return tuple(_patch(name, directory / name, one) for name, one in zip(names, made, strict=True))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from harness import process
-from harness.cache import Cache, digest_of, file_digest
+from harness.cache import STORE, Cache, digest_of, file_digest
 from harness.errors import CommandFailed, InfrastructureError, UserError
 from harness.model import Series, Tree
 from harness.tree.download import download, read
@@ -61,6 +61,7 @@ def resolve(spec: str, cache: Cache) -> Tree:
     """Import the tree that `spec` names, unless the store has it. Raises UserError for a spec that names nothing and for a
     tree that is no kernel, InfrastructureError for a download that fails."""
     check_spec(spec)
+    cache.session.use(STORE)
     kind, _, rest = spec.partition(":")
     return _SOURCES[kind](spec, rest, cache)
 
@@ -83,7 +84,7 @@ def _debian(spec: str, rest: str, cache: Cache) -> Tree:
         version = _candidate(package, cache)
 
     def fetch() -> _Tarball:
-        folder = cache.directory("downloads") / digest_of(package, version)[:16]
+        folder = _download(cache, digest_of(package, version)[:16])
         if not list(folder.glob("usr/src/*.tar.*")):
             with cache.publish(folder) as draft:
                 try:
@@ -127,7 +128,7 @@ def _kernel_org(spec: str, rest: str, cache: Cache) -> Tree:
         match = re.search(rf"^([0-9a-f]{{64}})  {re.escape(name)}$", sums.decode(errors="replace"), re.MULTILINE)
         if match is None:
             raise UserError(f"kernel.org has no {name}", hint="see which versions there are on www.kernel.org")
-        path = cache.directory("downloads") / name
+        path = _download(cache, name)
         if not path.exists() or file_digest(path) != match[1]:
             download(f"{base}/{name}", path, match[1])
         return _Tarball(path, f"{base}/{name} ({signature})", match[1])
@@ -154,9 +155,10 @@ def _signature(sums: bytes, cache: Cache) -> str:
 
 def _tarball(spec: str, rest: str, cache: Cache) -> Tree:
     if re.match(r"https?://", rest):
-        path = cache.directory("downloads") / f"{digest_of(rest)[:16]}-{rest.rsplit('/', 1)[-1]}"
-        if not path.exists():
-            download(rest, path, None)
+        path = _download(cache, f"{digest_of(rest)[:16]}-{rest.rsplit('/', 1)[-1]}")
+        with cache.making(f"downloads/{path.name}", f"downloading {rest}"):
+            if not path.exists():
+                download(rest, path, None)
     else:
         path = Path(rest).resolve()
         if not path.is_file():
@@ -177,12 +179,28 @@ def _git(spec: str, rest: str, cache: Cache) -> Tree:
     return Tree(store=store.path, commit=commit, spec=spec, version=version, source=rest)
 
 
+def _download(cache: Cache, name: str) -> Path:
+    """The path of a download, which is used from now on."""
+    cache.session.use(f"downloads/{name}")
+    return cache.directory("downloads") / name
+
+
 def _imported(spec: str, key: str, fetch: Callable[[], _Tarball], cache: Cache) -> Tree:
-    store = Store(cache)
     key = key[:16]
-    known = cache.read_record("trees", key, Tree)
-    if known is not None and store.has(known.commit):
+    if known := _known(key, cache):
         return known
+    with cache.making(f"trees/{key}", f"importing {spec}"):
+        return _known(key, cache) or _import(spec, key, fetch, cache)
+
+
+def _known(key: str, cache: Cache) -> Tree | None:
+    """The tree that is imported already."""
+    known = cache.read_record("trees", key, Tree)
+    return known if known and Store(cache).has(known.commit) else None
+
+
+def _import(spec: str, key: str, fetch: Callable[[], _Tarball], cache: Cache) -> Tree:
+    store = Store(cache)
     tarball = fetch()
     try:
         commit = store.import_tarball(tarball.path, f"trees/{key}")
@@ -191,7 +209,14 @@ def _imported(spec: str, key: str, fetch: Callable[[], _Tarball], cache: Cache) 
             tarball.path.unlink()  # or the next run would not fetch it again
         raise
     version = _kernel_version(store, commit, spec)
-    tree = Tree(store=store.path, commit=commit, spec=spec, version=version, source=tarball.source, sha256=tarball.sha256)
+    tree = Tree(
+        store=store.path,
+        commit=commit,
+        spec=spec,
+        version=version,
+        source=tarball.source,
+        sha256=tarball.sha256,
+    )
     cache.write_record("trees", key, tree)
     return tree
 

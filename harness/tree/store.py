@@ -1,26 +1,21 @@
-"""The git store that all trees are imported into, and the work trees that builds are made from."""
+"""The git store that all trees are imported into."""
 
 from __future__ import annotations
 
 import bz2
-import contextlib
 import gzip
 import lzma
-import os
 import re
-import shutil
 import stat
 import subprocess
 import tarfile
-import threading
-import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import IO, cast
 
 from harness import process
-from harness.cache import Cache, digest_of
+from harness.cache import STORE, Cache, digest_of
 from harness.errors import CommandFailed, InfrastructureError, UserError
 
 NOT_BUILT = ("Documentation", "MAINTAINERS", "CREDITS", "LICENSES", "tools/testing")
@@ -32,6 +27,8 @@ _SPLIT = ("tools", "arch")
 
 _CONFIGURES = re.compile(r"(?:\t|/)(?:Kconfig[^/]*|configs/.*)$|\t(?:scripts/|init/|Makefile$|arch/[^/]+/(?:Makefile$|tools/))")
 """Paths of what has a say in a configuration: Kconfig files, and what tries the compiler for them."""
+
+_BLOCK = 4096
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "fgraph-harness",
@@ -46,20 +43,20 @@ IDENTITY = {
 """Everything that could make two machines give the same content different commit ids."""
 
 
-_moving = threading.Lock()
-_sources: dict[Path, str] = {}
-"""For each store, the commit at which this process has put the work tree for builds."""
-
-
 class Store:
     """A bare repository. Objects only ever get added, so trees that are alike share what they have in common."""
 
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
-        self.path = cache.root / "linux.git"
+        self.path = cache.root / STORE
 
     def create(self) -> None:
-        if not (self.path / "HEAD").exists():
+        self.cache.session.use(STORE)
+        if (self.path / "HEAD").exists():
+            return
+        with self.cache.making(STORE, "making the git store"):
+            if (self.path / "HEAD").exists():
+                return
             with self.cache.publish(self.path) as draft:
                 process.run(["git", "init", "--quiet", "--bare", draft])
                 for name, value in {"gc.auto": "0", "core.compression": "1", "index.version": "4"}.items():
@@ -151,65 +148,37 @@ class Store:
         source = Path(repository).resolve()
         if not source.is_dir():
             raise UserError(f"no repository at {repository}", hint="git:PATH#REF")
-        try:
-            self.git("fetch", "--quiet", "--depth=1", "--no-tags", f"file://{source}", f"+{reference}:refs/harness/{ref}")
-        except CommandFailed as error:
-            # A bare commit id can be fetched only where it is advertised; a local repository can be asked for its name.
-            known = process.run(["git", "-C", source, "rev-parse", "--verify", "--quiet", reference + "^{commit}"], check=False)
-            if known.returncode != 0:
-                raise UserError(f"{repository} has no '{reference}'", hint="a branch, a tag or a commit") from error
-            self.git(
-                *("-c", "protocol.version=2", "fetch", "--quiet", "--depth=1", "--no-tags", f"file://{source}"),
-                f"+{known.stdout.strip()}:refs/harness/{ref}",
-            )
-        # An annotated tag is an object of its own.
-        return self.rev_parse(f"refs/harness/{ref}^{{commit}}")
+        url, target = f"file://{source}", f"refs/harness/{ref}"
+        command = ("fetch", "--quiet", "--depth=1", "--no-tags", url)
+        with self.cache.making(f"{STORE}/fetch", f"fetching from {source}"):
+            # What a git that was killed left behind: no other one fetches now.
+            for name in ("shallow", target):
+                (self.path / f"{name}.lock").unlink(missing_ok=True)
+            try:
+                self.git(*command, f"+{reference}:{target}")
+            except CommandFailed as error:
+                # A bare commit id can be fetched only where it is advertised. A local repository
+                # can be asked for its name.
+                asked = ("rev-parse", "--verify", "--quiet", reference + "^{commit}")
+                known = process.run(["git", "-C", source, *asked], check=False)
+                if known.returncode != 0:
+                    hint = "a branch, a tag or a commit"
+                    raise UserError(f"{repository} has no '{reference}'", hint=hint) from error
+                commit = known.stdout.strip()
+                self.git("-c", "protocol.version=2", *command, f"+{commit}:{target}")
+            # An annotated tag is an object of its own.
+            return self.rev_parse(f"{target}^{{commit}}")
+
+    def size(self, commit: str) -> int:
+        """The bytes that a work tree of `commit` takes on a disk with blocks of 4 KiB."""
+        lines = self.git("ls-tree", "-r", "-l", commit).stdout.splitlines()
+        fields = [line.partition("\t")[0].split() for line in lines]
+        sizes = [int(size) for *_, size in fields if size.isdecimal()]
+        return sum(-(-size // _BLOCK) * _BLOCK for size in sizes)
 
     def tree(self, commit: str) -> str:
         """The id of the tree object: it covers the whole content of the commit."""
         return self.rev_parse(f"{commit}^{{tree}}")
-
-    def work_tree(self, name: str, commit: str) -> Path:
-        """A work tree at `commit`, as it was committed. Moving one between commits touches only the files that differ; these get
-        a newer time than any file in the build directories beside it, so that make compiles each of them again."""
-        path = self.cache.directory("work") / name / "source"
-        # What a git that was killed left behind: the cache is locked, so there is no other.
-        for lock in self.path.glob("worktrees/*/*.lock"):
-            lock.unlink()
-        if not (path / ".git").exists():
-            shutil.rmtree(path, ignore_errors=True)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self.git("worktree", "prune")
-            self.git("worktree", "add", "--quiet", "--force", "--detach", path, commit)
-            return path
-        process.run(["git", "-C", path, "am", "--abort"], env=IDENTITY, check=False)
-        newest = _newest(path.parent)
-        changed = _listed(path, "diff", "--name-only", "-z", "HEAD", commit) + _listed(path, "diff", "--name-only", "-z")
-        # Before it moves: whatever ends us then, nothing of it is left.
-        _forget_hidden(path, changed, commit)
-        process.run(["git", "-C", path, "checkout", "--quiet", "--force", "--detach", commit], env=IDENTITY)
-        process.run(["git", "-C", path, "clean", "--quiet", "-ffdx"])
-        stamp = time.time_ns()
-        if newest >= stamp:
-            # The clock was set back: new objects would be older than those in the build directories, so make would be misled.
-            for output in path.parent.iterdir():
-                if output != path and output.is_dir():
-                    shutil.rmtree(output)
-        # Set the times explicitly: the file system's clock has a resolution of milliseconds, and make regards an object that is
-        # as old as its source as up to date.
-        for name in changed:
-            with contextlib.suppress(FileNotFoundError):
-                os.utime(path / name, ns=(stamp, stamp), follow_symlinks=False)
-        return path
-
-    def sources(self, commit: str) -> Path:
-        """The work tree that builds share, at `commit`. They leave it as it is, and must be over before it moves on."""
-        with _moving:
-            if _sources.get(self.path) != commit:
-                _sources.pop(self.path, None)
-                self.work_tree("build", commit)
-                _sources[self.path] = commit
-        return self.cache.directory("work") / "build" / "source"
 
 
 def is_built(path: str, folders: Sequence[str]) -> bool:
@@ -221,46 +190,6 @@ def is_built(path: str, folders: Sequence[str]) -> bool:
         return False
     top, *inside = path.split("/")
     return top != "arch" or len(inside) < 2 or inside[0] in folders
-
-
-def _newest(folder: Path) -> int:
-    """The newest time, in nanoseconds, of a file in the build directories of `folder`, which lie beside its work tree."""
-    built = (file for output in folder.iterdir() if output.name != "source" and output.is_dir() for file in _files(output))
-    return max((file.stat(follow_symlinks=False).st_mtime_ns for file in built), default=0)
-
-
-def _files(folder: Path) -> Iterator[os.DirEntry[str]]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                yield from _files(Path(entry.path))
-            else:
-                yield entry
-
-
-def _listed(path: Path, *arguments: str) -> list[str]:
-    return [name for name in process.run(["git", "-C", path, *arguments], env=IDENTITY).stdout.split("\0") if name]
-
-
-def _forget_hidden(path: Path, changed: Sequence[str], commit: str) -> None:
-    """Remove the build directories beside the work tree `path` in which make would miss a change on the way to `commit`.
-
-    It follows a symbolic link, to a file that is as old as ever. And a file that an earlier build made hides a source of its
-    name, for a build directory comes first in kbuild's VPATH (scripts/remove-stale-files in the kernel knows a few of them)."""
-    if not changed:
-        return
-    links = {*_links(path, "HEAD"), *_links(path, commit)}
-    added = _listed(path, "diff", "--name-only", "--no-renames", "--diff-filter=AT", "-z", "HEAD", commit)
-    for output in path.parent.iterdir():
-        hidden = any(os.path.lexists(output / name) for name in added)
-        if output != path and output.is_dir() and (hidden or links.intersection(changed)):
-            shutil.rmtree(output)
-
-
-def _links(path: Path, commit: str) -> list[str]:
-    """The symbolic links of a commit, as paths."""
-    entries = (entry.partition("\t") for entry in _listed(path, "ls-tree", "-r", "-z", commit))
-    return [name for mode, _, name in entries if mode.startswith("120000 ")]
 
 
 def _decompressed(path: Path) -> IO[bytes]:

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.slow
 def series(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three patches: one that prints a constant, and two that change it."""
     cache = Cache(surroundings.cache_folder())
-    with cache.lock():
+    with cache.opened():
         commit = tree.resolve(tree.default_spec(()), cache).commit
     text = tree.Store(cache).read_file(commit, VERSION)
     work = tmp_path_factory.mktemp("answers") / "linux"

@@ -29,7 +29,7 @@ VERSION = "fs/proc/version.c"
 def source() -> tree.Store:
     """The store, with the tree that is the default."""
     cache = Cache(surroundings.cache_folder())
-    with cache.lock():
+    with cache.opened():
         tree.resolve(tree.default_spec(()), cache)
     return tree.Store(cache)
 

@@ -31,7 +31,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The bundled series, and a patch after it that breaks what is tested."""
     folder = shutil.copytree(PATCHES / "fprobe-on-fgraph", tmp_path_factory.mktemp("red") / "fprobe-on-fgraph")
     cache = Cache(surroundings.cache_folder())
-    with cache.lock():
+    with cache.opened():
         source = tree.resolve(tree.default_spec(()), cache)
         tip = series.apply(series.load(str(folder)), source, cache).tip
     work = folder.parent / "work"

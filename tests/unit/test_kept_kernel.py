@@ -145,10 +145,10 @@ def test_nothing_of_another_commit_stays_in_a_work_tree(bench: Bench) -> None:
     first = tree.resolve(f"git:{bench.repository}#main", bench.cache).commit
     bench.commit("main.c", "int changed;\n")
     second = tree.resolve(f"git:{bench.repository}#main", bench.cache).commit
-    path = store.work_tree("x", first)
+    path = tree.move(store, "x", first)
     (path / "stray.h").touch()
     (path / "other.c").write_text("changed by hand\n")
-    assert store.work_tree("x", second) == path
+    assert tree.move(store, "x", second) == path
     assert not (path / "stray.h").exists()
     assert (path / "other.c").read_text() == fake.FILES["other.c"]
 

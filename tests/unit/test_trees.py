@@ -46,7 +46,7 @@ def test_tarball_becomes_a_commit(tmp_path: Path, cache: Cache) -> None:
     assert found.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
     store = tree.Store(cache)
     assert store.read_file(found.commit, "main.c") == fake.FILES["main.c"]
-    source = store.work_tree("build", found.commit)
+    source = tree.move(store, "build", found.commit)
     assert (source / "scripts/kconfig/merge_config.sh").stat().st_mode & 0o111
 
 
