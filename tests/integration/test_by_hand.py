@@ -107,7 +107,12 @@ def test_commands_of_a_run_are_cases(tmp_path: Path) -> None:
     done = harness("run", "--arch", "x86_64", "--cmd", "uname -m", "--cmd", "cat /nowhere", cwd=tmp_path)
     assert done.returncode == 1
     report = read_run(tmp_path / "runs" / "latest")
-    outcomes = {result.id: result for result in report.results if result.suite in ("boot", "command")}
+    outcomes = {
+        result.id: result
+        for result in report.results
+        # On a busy machine a guest may have measured its clock wrongly, and is booted again.
+        if result.suite in ("boot", "command") and not result.name.startswith("misboot")
+    }
     assert {name: result.outcome for name, result in outcomes.items()} == {
         "boot:agent": Outcome.PASS,
         "boot:console": Outcome.PASS,
