@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import fnmatch
 import hashlib
 import json
 import socket
+import termios
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -165,6 +167,13 @@ class Script(Struct, frozen=True):
     """The connection to the host breaks when the guest is lost."""
 
 
+def _unread(line: socket.socket) -> bool:
+    """True if the other end has not read all that was sent."""
+    with contextlib.suppress(OSError):  # the other end is closed
+        return any(fcntl.ioctl(line, termios.TIOCOUTQ, bytes(4)))
+    return False
+
+
 class Machine:
     """One boot of the fake guest: threads at the far ends of the serial lines and of the monitor."""
 
@@ -237,7 +246,9 @@ class Machine:
         self.skip_answer = True
 
     def hang(self) -> None:
-        """Move the clock past every deadline, then wait until the machine is killed."""
+        """Once what was printed is read, move the clock past every deadline; then wait until the machine is killed."""
+        while _unread(self._console) and not self._killed.wait(0.001):
+            pass
         self._clock.advance(_LONG)
         self.wait()
 
