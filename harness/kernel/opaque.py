@@ -1,13 +1,13 @@
-"""What no list of dependencies tells of headers.
+"""Find headers whose effect on a build neither make nor ccache can see.
 
-A new header may be found earlier in the include path than another one of its name: what was included then is still there and
-unchanged, so that make and ccache see nothing (ccache's manual, "The direct mode").
+- A new header may be found earlier in the include path than an existing one of the same name. The
+  files that were included before are still there and unchanged, so make and ccache rebuild nothing
+  (ccache's manual, "The direct mode").
+- A header may make the assembler read a file: `.include` in an asm() statement, as in
+  arch/s390/include/asm/fpu-insn.h, or `.incbin`. A dependency file does not list that file.
 
-Other headers make the assembler read files on its own.
-
-`.include` in an asm() statement of a header is such a case (arch/s390/include/asm/fpu-insn.h), and `.incbin` would be one.
-ccache and make do not notice when such a file changes, so build.py passes these files to ccache and keeps their digest beside
-the build directory. bin/harness-ccache handles sources that use the same directives."""
+build.py passes such files to ccache and keeps their digest beside the build directory.
+bin/harness-ccache handles sources that use the same directives."""
 
 from __future__ import annotations
 

@@ -142,6 +142,20 @@ def test_other_lines_may_move(project: Project) -> None:
     assert not any("count" in line for line in tried)
 
 
+def test_helper_of_tests_changes(project: Project) -> None:
+    """Verdicts of the tests that import it, even through another one, are out of date; others hold."""
+    helpers = project.root / "tests"
+    (helpers / "first.py").write_text("from tests import second\n\nRED = second.RED\n")
+    (helpers / "second.py").write_text('RED = "red"\n')
+    (helpers / "other.py").write_text("")
+    project.write(CODE, "from tests.first import RED\n" + TESTS.replace('known("red")', "known(RED)"))
+    killed = len(verdicts(project.run()[1])["killed"])
+    (helpers / "other.py").write_text("OTHER = 1\n")
+    assert "killed" not in verdicts(project.run()[1])
+    (helpers / "second.py").write_text('RED = "re" + "d"\n')
+    assert len(verdicts(project.run()[1])["killed"]) == killed
+
+
 def test_time_is_bounded_and_unfinished_is_red(project: Project) -> None:
     code, text = project.run("--minutes", "0.0001")
     assert code == 1

@@ -41,7 +41,8 @@ def main(arguments: Sequence[str]) -> int:
         files = listed.modules(wanted, root, options.module)
         digests = tree.digests(root)
         every = {file: _mutants_of(root, file, digests[file], state) for file in files}
-        verdicts = State(state / f"verdicts-{RECIPE}.jsonl", digests, TESTS, options.afresh)
+        imported = tree.imported(root)
+        verdicts = State(state / f"verdicts-{RECIPE}.jsonl", digests, imported, TESTS, options.afresh)
         found = _try_all([one for ones in every.values() for one in ones], verdicts, root, state, deadline, options)
     except listed.Wrong as wrong:
         print(wrong, file=sys.stderr)

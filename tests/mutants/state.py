@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,16 +26,20 @@ class State:
     """A file with one line for each verdict. Lines are appended at once, so that a killed run loses only the mutants that it was
     trying."""
 
-    def __init__(self, path: Path, digests: Mapping[str, str], tests: str, afresh: bool = False) -> None:
-        """`digests` are those of the project's files now; `tests` is the folder of the tests. Earlier verdicts are ignored if
-        it starts `afresh`."""
+    def __init__(
+        self, path: Path, digests: Mapping[str, str], imported: Mapping[str, Sequence[str]], tests: str, afresh: bool = False
+    ) -> None:
+        """`digests` are those of the project's files now; `imported` are the files in tests/ that each file there imports,
+        directly or not; `tests` is the folder of the tests. Earlier verdicts are ignored if it starts `afresh`."""
         self._path = path
-        self._of_test = {file: digest for file, digest in digests.items() if file.startswith(f"{tests}/")}
-        helpers = {file: one for file, one in digests.items() if file.startswith("tests/") and file.count("/") == 1}
-        shared = {file: one for file, one in helpers.items() if file.endswith(".py")}
+        always = {file: digest for file, digest in digests.items() if file.endswith("/conftest.py")}
+        self._of_test = {
+            file: _together({**always, file: digest, **{other: digests[other] for other in imported.get(file, ())}})
+            for file, digest in digests.items()
+            if file.startswith(f"{tests}/")
+        }
         data = {file: one for file, one in digests.items() if file.startswith("tests/data/")}
-        self._shared = _together(shared)
-        self._all = _together({**self._of_test, **shared, **data})
+        self._all = _together({**always, **self._of_test, **data})
         self._entries: dict[str, Entry] = {}
         for line in path.read_bytes().splitlines() if path.exists() and not afresh else []:
             try:
@@ -58,10 +62,11 @@ class State:
             file.write(msgspec.json.encode(entry) + b"\n")
 
     def _tests(self, tried: Tried) -> str:
-        """A mutant that survived may be noticed by any new test; one that was killed needs only its test."""
+        """A mutant that survived may be noticed by any new test; one that was killed needs only its test, and what that
+        imports."""
         if tried.verdict is Verdict.SURVIVED:
             return self._all
-        return _together({"shared": self._shared, "test": self._of_test.get(tried.by.partition("::")[0], "")})
+        return self._of_test.get(tried.by.partition("::")[0], "")
 
 
 def _together(digests: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import fnmatch
 import hashlib
 import os
@@ -56,6 +57,33 @@ def files(root: Path) -> Iterator[Path]:
 
 def digests(root: Path) -> dict[str, str]:
     return {str(path): hashlib.sha256((root / path).read_bytes()).hexdigest()[:16] for path in files(root)}
+
+
+def imported(root: Path) -> dict[str, list[str]]:
+    """For each Python file in tests/, the files in tests/ that it imports, directly or not."""
+    direct = {str(path): _imports(root, root / path) for path in files(root) if path.parts[0] == "tests" and path.suffix == ".py"}
+    found = {}
+    for file, names in direct.items():
+        seen: set[str] = set()
+        left = [*names]
+        while left:
+            name = left.pop()
+            if name not in seen:
+                seen.add(name)
+                left += direct[name]
+        found[file] = sorted(seen - {file})
+    return found
+
+
+def _imports(root: Path, path: Path) -> list[str]:
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    places = [f"{name.replace('.', '/')}.py" for name in names if name.startswith("tests.")]
+    return [place for place in places if (root / place).is_file()]
 
 
 def environment(tree: Path, **more: str) -> dict[str, str]:
